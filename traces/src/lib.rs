@@ -1,0 +1,20 @@
+//! The vocabulary of what happened in a trial: events with their time, tool calls, model exchanges, endings and
+//! timings; the append-only journal they are written to, and its tolerant reader.
+//!
+//! Nothing in this crate runs anything. It holds the words that every other crate uses, so it depends on none of them.
+
+mod digest;
+mod ending;
+mod event;
+mod exchange;
+mod journal;
+mod time;
+
+pub use digest::{Digest, DigestError};
+pub use ending::{Ending, Limit, ModelCause};
+pub use event::{
+    ArtifactState, EventKind, Source, ToolCall, ToolCallId, ToolResult, ToolStatus, TraceEvent, Usage,
+};
+pub use exchange::{Exchange, ExchangeEnd, WireFormat};
+pub use journal::{JournalError, JournalReader, JournalStats, JournalWriter};
+pub use time::{Clock, Millis, OffsetMs, Timestamp};
