@@ -1,6 +1,6 @@
 //! Content digests. One algorithm everywhere, so that a user can check any of them with `sha256sum`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::Read;
 use std::str::FromStr;
 
@@ -45,7 +45,11 @@ impl Digest {
 
     /// The 64 hex digits without the prefix: the name of a content-addressed file.
     pub fn hex(&self) -> String {
-        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.0.iter().fold(String::with_capacity(64), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
     }
 
     /// The first 12 hex digits: enough to name a thing for a person, and to tag an image.

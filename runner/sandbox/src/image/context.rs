@@ -4,9 +4,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use bollard::body_try_stream;
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::stream::{self, Stream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -58,14 +57,19 @@ fn append(
     archive.append_data(&mut header, name, content)
 }
 
-/// The context as the body of a request, and the thread that writes it. The thread ends early, with a broken pipe,
+/// The context as the frames of a request's body, and the thread that writes it. The thread ends early, with a broken pipe,
 /// when the engine stops reading.
-pub(super) fn body(inputs: Vec<Input>, files: Vec<DiskFile>) -> (bollard::BodyType, JoinHandle<io::Result<()>>) {
+pub(super) fn stream_of(
+    inputs: Vec<Input>,
+    files: Vec<DiskFile>,
+) -> (impl Stream<Item = io::Result<Bytes>> + Send + 'static, JoinHandle<io::Result<()>>) {
     stream_from(move |sink| write(&inputs, &files, sink))
 }
 
-/// A file on disk as the body of a request.
-pub(super) fn file_body(path: PathBuf) -> (bollard::BodyType, JoinHandle<io::Result<()>>) {
+/// A file on disk, likewise.
+pub(super) fn stream_of_file(
+    path: PathBuf,
+) -> (impl Stream<Item = io::Result<Bytes>> + Send + 'static, JoinHandle<io::Result<()>>) {
     stream_from(move |sink| {
         io::copy(&mut std::fs::File::open(&path)?, sink)?;
         sink.flush()
@@ -74,7 +78,7 @@ pub(super) fn file_body(path: PathBuf) -> (bollard::BodyType, JoinHandle<io::Res
 
 fn stream_from(
     produce: impl FnOnce(&mut Sink) -> io::Result<()> + Send + 'static,
-) -> (bollard::BodyType, JoinHandle<io::Result<()>>) {
+) -> (impl Stream<Item = io::Result<Bytes>> + Send + 'static, JoinHandle<io::Result<()>>) {
     let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(QUEUE);
     let writer = tokio::task::spawn_blocking(move || {
         let mut sink = Sink { sender, pending: Vec::with_capacity(FRAME) };
@@ -86,9 +90,10 @@ fn stream_from(
         }
         written
     });
-    let frames =
-        stream::unfold(receiver, |mut receiver| async { receiver.recv().await.map(|frame| (frame, receiver)) });
-    (body_try_stream(frames), writer)
+    let frames = stream::unfold(receiver, |mut receiver| async {
+        receiver.recv().await.map(|frame| (frame, receiver))
+    });
+    (frames, writer)
 }
 
 /// Collects small writes into frames and hands them to the request.
@@ -143,7 +148,9 @@ mod tests {
         }
         let mut expected: Vec<_> = INPUTS
             .iter()
-            .map(|input| (input.path.to_owned(), if input.executable { 0o755 } else { 0o644 }, input.bytes.to_vec()))
+            .map(|input| {
+                (input.path.to_owned(), if input.executable { 0o755 } else { 0o644 }, input.bytes.to_vec())
+            })
             .collect();
         expected.push(("wheels/x.whl".to_owned(), 0o644, b"wheel".to_vec()));
         assert_eq!(found, expected);
@@ -161,8 +168,8 @@ mod tests {
     async fn a_missing_file_breaks_the_body_instead_of_shortening_it() {
         use futures_util::StreamExt;
         let files = vec![DiskFile { name: "wheels/x".to_owned(), source: "/nonexistent/x".into() }];
-        let (body, writer) = body(Vec::new(), files);
-        let bollard::BodyType::Right(mut frames) = body else { unreachable!("the context is a stream") };
+        let (frames, writer) = stream_of(Vec::new(), files);
+        let mut frames = std::pin::pin!(frames);
         let mut last = None;
         while let Some(frame) = frames.next().await {
             last = Some(frame.is_err());

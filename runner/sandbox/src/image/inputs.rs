@@ -72,7 +72,11 @@ pub(super) fn parse_lock(text: &str) -> Result<Vec<Wheel>, ImageError> {
     rows.map(|row| {
         let wheel = row.split_once(" --hash=").and_then(|(requirement, digest)| {
             let (name, version) = requirement.trim().split_once("==")?;
-            Some(Wheel { name: name.to_owned(), version: version.to_owned(), digest: digest.trim().parse().ok()? })
+            Some(Wheel {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                digest: digest.trim().parse().ok()?,
+            })
         });
         wheel.ok_or_else(|| ImageError::Lock { row: row.chars().take(200).collect() })
     })
