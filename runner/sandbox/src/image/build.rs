@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bollard::errors::Error as EngineError;
-use bollard::query_parameters::{BuildImageOptionsBuilder, RemoveImageOptionsBuilder};
+use bollard::query_parameters::{BuildImageOptions, BuildImageOptionsBuilder, RemoveImageOptionsBuilder};
 use bollard::{Docker, body_try_stream};
 use futures_util::TryStreamExt;
 use proctor_traces::Digest;
@@ -16,14 +16,11 @@ use super::context::{DiskFile, stream_of};
 use super::inputs::{INPUTS, Input, REPOSITORY, expected_reference, inputs_digest};
 use super::{
     BuildEvent, INPUTS_LABEL, ImageError, ImageIdentity, ImageStatus, PACKAGES_LABEL, base, engine, packages,
-    status, tool, wheels,
+    status, steps::Steps, wheels,
 };
 
 /// Silence that one request may have: a single apt step can be quiet for minutes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(3600);
-
-/// How many of a failed step's last lines an error quotes.
-const TAIL: usize = 20;
 
 /// What a build may be told.
 #[derive(Debug, Clone)]
@@ -92,6 +89,25 @@ async fn label(
     }
 }
 
+async fn add_labels(
+    docker: &Docker,
+    from: &str,
+    to: &str,
+    inputs: Digest,
+    packages: Digest,
+) -> Result<(), ImageError> {
+    let recipe = [Input { path: "Dockerfile", bytes: b"ARG FROM\nFROM ${FROM}\n", executable: false }];
+    let labels = HashMap::from([(INPUTS_LABEL, inputs.to_string()), (PACKAGES_LABEL, packages.to_string())]);
+    let options = BuildImageOptionsBuilder::default()
+        .dockerfile("Dockerfile")
+        .t(to)
+        .rm(true)
+        .buildargs(&HashMap::from([("FROM", from)]))
+        .labels(&labels)
+        .build();
+    submit(docker, options, recipe.to_vec(), Vec::new(), &mut |_| ()).await
+}
+
 /// One build through the engine's classic builder; the result is named `tag`.
 async fn run(
     docker: &Docker,
@@ -108,6 +124,16 @@ async fn run(
         .forcerm(true)
         .buildargs(arguments)
         .build();
+    submit(docker, options, inputs, files, progress).await
+}
+
+async fn submit(
+    docker: &Docker,
+    options: BuildImageOptions,
+    inputs: Vec<Input>,
+    files: Vec<DiskFile>,
+    progress: &mut (impl FnMut(BuildEvent) + Send),
+) -> Result<(), ImageError> {
     let (frames, writer) = stream_of(inputs, files);
     let mut steps = Steps::default();
     let mut failure = None;
@@ -147,136 +173,61 @@ async fn run(
     failure.map_or(Ok(()), Err)
 }
 
-/// Turns the builder's output, which arrives in arbitrary pieces, into events.
-#[derive(Default)]
-struct Steps {
-    partial: String,
-    current: Option<(u32, u32, String)>,
-    tail: Vec<String>,
-}
-
-impl Steps {
-    fn feed(&mut self, text: &str, progress: &mut impl FnMut(BuildEvent)) {
-        self.partial.push_str(text);
-        while let Some(end) = self.partial.find('\n') {
-            let line: String = self.partial.drain(..=end).collect();
-            self.line(&line, progress);
-        }
-        // A tool that never ends its line must not be collected for ever.
-        if self.partial.len() > 64 * 1024 {
-            self.finish(progress);
-        }
-    }
-
-    fn finish(&mut self, progress: &mut impl FnMut(BuildEvent)) {
-        let line = std::mem::take(&mut self.partial);
-        self.line(&line, progress);
-    }
-
-    fn line(&mut self, raw: &str, progress: &mut impl FnMut(BuildEvent)) {
-        let Some(line) = tool::readable(raw) else { return };
-        if let Some((index, total, instruction)) = parse_step(&line) {
-            self.tail.clear();
-            self.current = Some((index, total, instruction.clone()));
-            progress(BuildEvent::Step { index, total, instruction, cached: false });
-        } else if line.trim() == "---> Using cache" {
-            if let Some((index, total, instruction)) = self.current.clone() {
-                progress(BuildEvent::Step { index, total, instruction, cached: true });
-            }
-        } else if !is_bookkeeping(&line) {
-            if self.tail.len() == TAIL {
-                self.tail.remove(0);
-            }
-            self.tail.push(line.clone());
-            progress(BuildEvent::Output(line));
-        }
-    }
-
-    fn failed(&self, message: String) -> ImageError {
-        let step = self.current.as_ref().map_or_else(
-            || "the start".to_owned(),
-            |(index, total, instruction)| format!("step {index}/{total} ({instruction})"),
-        );
-        ImageError::Step { step, message, tail: self.tail.join("\n") }
-    }
-}
-
-/// `Step 5/12 : RUN …` (the classic builder) or `STEP 5/12: RUN …` (Podman).
-fn parse_step(line: &str) -> Option<(u32, u32, String)> {
-    let rest = line.strip_prefix("Step ").or_else(|| line.strip_prefix("STEP "))?;
-    let (count, instruction) = rest.split_once(':')?;
-    let (index, total) = count.trim().split_once('/')?;
-    let instruction = instruction.split_whitespace().collect::<Vec<_>>().join(" ");
-    Some((index.parse().ok()?, total.parse().ok()?, instruction))
-}
-
-/// Lines by which the builder speaks of its own containers and layers.
-fn is_bookkeeping(line: &str) -> bool {
-    let line = line.trim_start();
-    ["---> ", "Removing intermediate container", "Successfully ", "debconf: delaying"]
-        .iter()
-        .any(|start| line.starts_with(start))
-}
-
 #[cfg(test)]
 mod tests {
+    use bollard::query_parameters::RemoveImageOptions;
+
     use super::*;
+    use crate::image::identity_of;
 
-    fn events(pieces: &[&str]) -> (Steps, Vec<BuildEvent>) {
-        let (mut steps, mut events) = (Steps::default(), Vec::new());
-        for piece in pieces {
-            steps.feed(piece, &mut |event| events.push(event));
+    fn input(path: &'static str, bytes: &'static [u8]) -> Input {
+        Input { path, bytes, executable: false }
+    }
+
+    async fn docker() -> Docker {
+        let docker = Docker::connect_with_local_defaults().unwrap();
+        docker.negotiate_version().await.expect("these tests need a container engine: `make test` starts one")
+    }
+
+    /// The real road, with a recipe that costs nothing: build, read the list, and find the identity in the labels.
+    #[tokio::test]
+    async fn an_image_is_built_listed_and_labelled() {
+        const RECIPE: &[u8] =
+            b"ARG BASE=scratch\nFROM ${BASE}\nCOPY packages.txt /usr/share/proctor/packages.txt\nENV A=b\n";
+        const LIST: &[u8] = b"deb/bash\t5.2\npy/numpy\t2.4\n";
+        let docker = docker().await;
+        let tag = format!("proctor/test:{}", std::process::id());
+        let labelled = format!("{tag}-labelled");
+        let recipe = vec![input("Dockerfile", RECIPE), input("packages.txt", LIST)];
+        let mut seen = Vec::new();
+        run(&docker, recipe, Vec::new(), &HashMap::new(), &tag, &mut |event| seen.push(event.to_string()))
+            .await
+            .unwrap();
+        assert!(seen.iter().any(|line| line.starts_with("step 3/4: COPY packages.txt")), "{seen:?}");
+
+        let (rows, packages) = packages::read(&docker, &tag).await.unwrap();
+        assert_eq!(rows.len(), 2);
+        assert_eq!(packages, Digest::of(LIST));
+
+        let inputs = Digest::of(RECIPE);
+        add_labels(&docker, &tag, &labelled, inputs, packages).await.unwrap();
+        let inspected = docker.inspect_image(&labelled).await.unwrap();
+        let (id, labels) = (inspected.id.unwrap(), inspected.config.unwrap().labels.unwrap());
+        let identity = identity_of(&labelled, &id, &labels).unwrap();
+        assert_eq!((identity.inputs, identity.packages), (inputs, packages));
+        for name in [&labelled, &tag] {
+            docker.remove_image(name, None::<RemoveImageOptions>, None).await.unwrap();
         }
-        steps.finish(&mut |event| events.push(event));
-        (steps, events)
     }
 
-    #[test]
-    fn output_in_pieces_becomes_steps() {
-        let pieces = [
-            "Step 1/2 : FR",
-            "OM x\n",
-            " ---> Using cache\n",
-            " ---> 12ab\nStep 2/2 : RUN  a \\\n",
-            "hello\r\n",
-            "\u{1b}[91mbad",
-        ];
-        let (steps, events) = events(&pieces);
-        let step = |index, instruction: &str, cached| BuildEvent::Step {
-            index,
-            total: 2,
-            instruction: instruction.to_owned(),
-            cached,
-        };
-        let expected = [
-            step(1, "FROM x", false),
-            step(1, "FROM x", true),
-            step(2, "RUN a \\", false),
-            BuildEvent::Output("hello".to_owned()),
-            BuildEvent::Output("bad".to_owned()),
-        ];
-        assert_eq!(events, expected);
-        let error = steps.failed("returned a non-zero code: 1".to_owned()).to_string();
-        let expected =
-            "building the image failed at step 2/2 (RUN a \\): returned a non-zero code: 1\nhello\nbad";
-        assert_eq!(error, expected);
-    }
-
-    #[test]
-    fn what_only_looks_like_a_step_is_output() {
-        let (_, events) = events(&["Step by step\n", "Step 1/x : RUN\n", "STEP 3/4: RUN y\n"]);
-        let expected = [
-            BuildEvent::Output("Step by step".to_owned()),
-            BuildEvent::Output("Step 1/x : RUN".to_owned()),
-            BuildEvent::Step { index: 3, total: 4, instruction: "RUN y".to_owned(), cached: false },
-        ];
-        assert_eq!(events, expected);
-    }
-
-    #[test]
-    fn an_endless_line_is_not_collected_for_ever() {
-        let piece = "x".repeat(1000);
-        let (steps, events) = events(&vec![piece.as_str(); 200]);
-        assert!(steps.partial.is_empty() && events.len() > 2);
+    #[tokio::test]
+    async fn a_failing_step_is_named() {
+        let docker = docker().await;
+        let recipe = vec![input("Dockerfile", b"FROM scratch\nCOPY missing.txt /\n")];
+        let tag = format!("proctor/test:{}-failing", std::process::id());
+        let error = run(&docker, recipe, Vec::new(), &HashMap::new(), &tag, &mut |_| ()).await.unwrap_err();
+        let ImageError::Step { step, message, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(step, "step 2/2 (COPY missing.txt /)");
+        assert!(message.contains("missing.txt"), "{message}");
     }
 }

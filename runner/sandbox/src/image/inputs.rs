@@ -39,6 +39,7 @@ pub(super) const INPUTS: &[Input] = &[
     input!("scripts/chromium", true),
     input!("scripts/imagemagick-policy.xml", false),
     input!("scripts/list-packages", true),
+    input!("scripts/lualatex", true),
     input!("scripts/warm-caches", true),
 ];
 

@@ -10,6 +10,7 @@ mod build;
 mod context;
 mod inputs;
 mod packages;
+mod steps;
 mod tool;
 mod wheels;
 
@@ -29,6 +30,9 @@ pub const INPUTS_LABEL: &str = "proctor.inputs";
 
 /// Label that holds the digest of the package list inside the image.
 pub const PACKAGES_LABEL: &str = "proctor.packages";
+
+/// How many characters of an instruction progress shows.
+const SHOWN: usize = 80;
 
 /// What names an image in every outcome and every rendering.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,7 +118,12 @@ impl fmt::Display for BuildEvent {
             }
             Self::Step { index, total, instruction, cached } => {
                 let cached = if *cached { " (cached)" } else { "" };
-                write!(f, "step {index}/{total}: {instruction}{cached}")
+                // The whole instruction may be a shell program of ten lines.
+                let mut shown: String = instruction.chars().take(SHOWN).collect();
+                if shown.len() < instruction.len() {
+                    shown.push('…');
+                }
+                write!(f, "step {index}/{total}: {shown}{cached}")
             }
             Self::Output(line) => f.write_str(line),
             Self::Labelling { packages } => write!(f, "labelling the image ({packages} packages)"),
@@ -308,5 +317,7 @@ mod tests {
         let step =
             BuildEvent::Step { index: 5, total: 12, instruction: "RUN apt-add tex".to_owned(), cached: true };
         assert_eq!(step.to_string(), "step 5/12: RUN apt-add tex (cached)");
+        let long = BuildEvent::Step { index: 1, total: 1, instruction: "é".repeat(200), cached: false };
+        assert_eq!(long.to_string(), format!("step 1/1: {}…", "é".repeat(80)));
     }
 }

@@ -11,6 +11,7 @@ use futures_util::TryStreamExt;
 use proctor_traces::Digest;
 
 use super::{ImageError, engine};
+use crate::KIND_LABEL;
 
 /// Where the image keeps it.
 const LIST: &str = "/usr/share/proctor/packages.txt";
@@ -35,7 +36,7 @@ pub(super) async fn read(
         image: Some(reference.to_owned()),
         cmd: Some(vec!["/bin/true".to_owned()]),
         network_disabled: Some(true),
-        labels: Some([("proctor.purpose".to_owned(), "package-list".to_owned())].into()),
+        labels: Some([(KIND_LABEL.to_owned(), "package-list".to_owned())].into()),
         ..ContainerCreateBody::default()
     };
     let container = docker

@@ -84,7 +84,7 @@ pub(super) fn readable(line: &str) -> Option<String> {
     while let Some(c) = chars.next() {
         if c == '\u{1b}' {
             // A colour: ESC [ digits letter.
-            drop(chars.by_ref().find(char::is_ascii_alphabetic));
+            let _letter = chars.by_ref().find(char::is_ascii_alphabetic);
         } else if !c.is_control() || c == '\t' {
             text.push(c);
         }

@@ -18,7 +18,7 @@ const PIP: Tool = Tool {
                    (`python3 -m pip download numpy`)",
 };
 
-/// What pip may choose from: CPython 3.11 as in Debian 12, x86-64, glibc up to Debian 12's.
+/// What pip may choose from: `CPython` 3.11 as in Debian 12, x86-64, glibc up to Debian 12's.
 const TARGET: &[&str] = &[
     "--implementation=cp",
     "--python-version=3.11",
@@ -107,7 +107,8 @@ async fn scan(folder: PathBuf) -> Result<BTreeMap<Digest, DiskFile>, ImageError>
 }
 
 fn wheel_name(path: &Path) -> Option<&str> {
-    path.file_name()?.to_str().filter(|name| name.ends_with(".whl"))
+    path.extension().filter(|extension| *extension == "whl")?;
+    path.file_name()?.to_str()
 }
 
 /// Splits what is wanted into files that are there, ordered by name, and wheels that are not.
