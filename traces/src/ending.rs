@@ -68,6 +68,20 @@ impl Ending {
     }
 }
 
+/// The stages of a freeze that held (DESIGN §3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FreezeKind {
+    /// The engine paused the container.
+    Paused,
+    /// The engine could not, but every process had been sent SIGSTOP.
+    Stopped,
+    /// Neither held: the room was killed first.
+    None,
+    /// The room had ended before it could be frozen.
+    Gone,
+}
+
 /// A bound of the room that is watched from outside, since a bind mount cannot be capped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -7,14 +7,16 @@ mod digest;
 mod ending;
 mod event;
 mod exchange;
+mod image;
 mod journal;
 mod time;
 
 pub use digest::{Digest, DigestError};
-pub use ending::{Ending, Limit, ModelCause};
+pub use ending::{Ending, FreezeKind, Limit, ModelCause};
 pub use event::{
     ArtifactState, EventKind, Source, ToolCall, ToolCallId, ToolResult, ToolStatus, TraceEvent, Usage,
 };
 pub use exchange::{Exchange, ExchangeEnd, WireFormat};
+pub use image::ImageIdentity;
 pub use journal::{JournalError, JournalReader, JournalStats, JournalWriter};
 pub use time::{Clock, Millis, OffsetMs, Timestamp};

@@ -17,7 +17,7 @@ pub use docker::{DockerSandbox, EngineFacts};
 pub use error::SandboxError;
 pub use proctor_guest::{Bridge, CONTROL_DIR, Command, Endpoint, ExitStatus, Usage};
 pub use room::{
-    Closed, Freeze, FreezeKind, Limits, Mount, OpenRoom, OutputChunk, PostMortem, ProcessEnd, Room, RoomSpec,
-    Running, Sandbox, Stream, Tmpfs, User,
+    Closed, Freeze, Limits, Mount, OpenRoom, OutputChunk, PostMortem, ProcessEnd, Room, RoomSpec, Running,
+    Sandbox, Stream, Tmpfs, User,
 };
 pub use sweep::{KIND_LABEL, OWNER_LABEL, RUN_LABEL, Swept, TRIAL_LABEL};

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use proctor_guest::{Bridge, Command, ExitStatus, Usage};
+use proctor_traces::FreezeKind;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -196,20 +197,6 @@ pub struct Freeze {
     pub at: Instant,
     /// What the room had used by then, if the guest could still say.
     pub usage: Option<Usage>,
-}
-
-/// The stages of a freeze that held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FreezeKind {
-    /// The engine paused the container.
-    Paused,
-    /// The engine could not, but every process had been sent SIGSTOP.
-    Stopped,
-    /// Neither held: the room was killed first.
-    None,
-    /// The room had ended before it could be frozen.
-    Gone,
 }
 
 /// What the engine says of a room that has ended.

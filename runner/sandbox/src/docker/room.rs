@@ -8,10 +8,11 @@ use bollard::Docker;
 use bollard::errors::Error;
 use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
 use proctor_guest::{Bridge, Command, Reply, Request};
+use proctor_traces::FreezeKind;
 
 use crate::control::Control;
 use crate::monotonic::instant_at;
-use crate::{Closed, Freeze, FreezeKind, PostMortem, Room, Running, SandboxError};
+use crate::{Closed, Freeze, PostMortem, Room, Running, SandboxError};
 
 /// How long the guest's acknowledgement of SIGSTOP is waited for (DESIGN §3.1).
 const STOP_ACK: Duration = Duration::from_millis(100);

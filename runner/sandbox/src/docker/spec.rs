@@ -7,7 +7,7 @@ use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Reso
 use proctor_guest::CONTROL_DIR;
 
 use crate::control::SOCKET;
-use crate::{Mount, RoomSpec, guest};
+use crate::{Mount, RoomSpec, User, guest};
 
 /// The container to create for `spec`, with the guest program that lies at `program` on the host.
 pub(crate) fn container(spec: &RoomSpec, program: &Path) -> ContainerCreateBody {
@@ -24,7 +24,9 @@ pub(crate) fn container(spec: &RoomSpec, program: &Path) -> ContainerCreateBody 
         ipc_mode: Some("private".into()),
         log_config: Some(HostConfigLogConfig { typ: Some("none".into()), config: None }),
         binds: Some(binds),
-        tmpfs: Some(spec.tmpfs.iter().map(|it| (it.inside.clone(), tmpfs_options(it.bytes))).collect()),
+        tmpfs: Some(
+            spec.tmpfs.iter().map(|it| (it.inside.clone(), tmpfs_options(it.bytes, spec.user))).collect(),
+        ),
         memory: Some(signed(limits.memory_bytes)),
         // Equal to memory: no swap.
         memory_swap: Some(signed(limits.memory_bytes)),
@@ -59,8 +61,9 @@ fn bind(mount: &Mount) -> String {
     format!("{}:{}:{mode}", mount.host.display(), mount.inside)
 }
 
-fn tmpfs_options(bytes: u64) -> String {
-    format!("rw,nosuid,nodev,exec,size={bytes},mode=1777")
+/// Over a folder that the image has, the engine keeps that folder's mode instead of ours: hence the owner.
+fn tmpfs_options(bytes: u64, User { uid, gid }: User) -> String {
+    format!("rw,nosuid,nodev,exec,size={bytes},mode=1777,uid={uid},gid={gid}")
 }
 
 fn ulimit(name: &str, value: i64) -> ResourcesUlimits {

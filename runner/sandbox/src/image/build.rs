@@ -70,11 +70,7 @@ async fn label(
 ) -> Result<ImageIdentity, ImageError> {
     let (rows, packages) = packages::read(docker, unlabelled).await?;
     progress(BuildEvent::Labelling { packages: rows.len() });
-    let dockerfile =
-        format!("FROM {unlabelled}\nLABEL {INPUTS_LABEL}=\"{inputs}\" {PACKAGES_LABEL}=\"{packages}\"\n");
-    let reference = expected_reference();
-    let context = vec![Input { path: "Dockerfile", bytes: dockerfile.leak().as_bytes(), executable: false }];
-    run(docker, context, Vec::new(), &HashMap::new(), &reference, &mut |_| ()).await?;
+    add_labels(docker, unlabelled, &expected_reference(), inputs, packages).await?;
     // Only the name goes: the layers belong to the labelled image, and are the cache of the next build.
     let keep_parents = RemoveImageOptionsBuilder::default().noprune(true).build();
     if let Err(error) = docker.remove_image(unlabelled, Some(keep_parents), None).await {

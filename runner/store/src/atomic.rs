@@ -1,0 +1,161 @@
+//! Files that are whole or absent, whatever kills us in between.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tempfile::NamedTempFile;
+
+use crate::StoreError;
+
+/// Largest JSON file of ours that is read back, in bytes.
+const JSON_CAP: u64 = 64 << 20;
+
+/// Writes `bytes` to `path` so that a reader sees the old file or the new one, and a crash leaves one of them.
+pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    let file = temporary(path, bytes).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    sync_folder_of(path).map_err(failed)
+}
+
+/// [`write_atomic`] of `value` as indented JSON.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    write_atomic(path, &json(path, value)?)
+}
+
+/// Writes `value` as JSON to a `path` that must not exist: of several writers exactly one succeeds, the others get
+/// `Ok(false)` and leave its file alone (DESIGN §3.8).
+pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<bool, StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    let file = temporary(path, &json(path, value)?).map_err(failed)?;
+    match fs::hard_link(file.path(), path) {
+        Ok(()) => sync_folder_of(path).map_err(failed).map(|()| true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Reads back a JSON file of ours.
+pub fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, StoreError> {
+    let malformed = |message| StoreError::Malformed { path: path.to_owned(), what, message };
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+        .open(path)
+        .map_err(StoreError::io("reading", path))?;
+    let size = file.metadata().map_err(StoreError::io("reading", path))?.len();
+    if size > JSON_CAP {
+        return Err(malformed(format!("it has {size} bytes")));
+    }
+    let reader = &mut serde_json::Deserializer::from_reader(io::BufReader::new(file));
+    serde_path_to_error::deserialize(reader).map_err(|error| malformed(error.to_string()))
+}
+
+/// Appends `value` as one line of JSON, with a single write.
+pub fn append_line(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    let mut line = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+    line.push(b'\n');
+    let mut file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
+    file.write_all(&line).map_err(failed)
+}
+
+/// Removes a tree that an agent may have made hard to remove: folders without permissions are opened first. Links
+/// are removed, never followed. A tree that is not there is fine.
+pub fn remove_tree(path: &Path) -> Result<(), StoreError> {
+    if !path.exists() && fs::symlink_metadata(path).is_err() {
+        return Ok(());
+    }
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            for entry in
+                walkdir::WalkDir::new(path).follow_links(false).into_iter().filter_entry(open_up).flatten()
+            {
+                open_up(&entry);
+            }
+            fs::remove_dir_all(path).map_err(StoreError::io("removing", path))
+        }
+        other => other.map_err(StoreError::io("removing", path)),
+    }
+}
+
+fn open_up(entry: &walkdir::DirEntry) -> bool {
+    if entry.file_type().is_dir() {
+        // What cannot be opened shows as the error of the removal.
+        let _ = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
+    }
+    true
+}
+
+fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|error| StoreError::io("writing", path)(error.into()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// A synced temporary file beside `path`, readable for everybody as results are.
+fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
+    let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
+    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    file.as_file().sync_data()?;
+    Ok(file)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_writer_of_a_write_once_file_loses_and_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("outcome.json");
+        assert!(write_json_once(&path, &1).unwrap());
+        assert!(!write_json_once(&path, &2).unwrap());
+        assert_eq!(read_json::<u32>(&path, "number").unwrap(), 1);
+        let names: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(names, ["outcome.json"], "no temporary file is left");
+    }
+
+    #[test]
+    fn a_tree_without_permissions_is_removed_and_links_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = dir.path().join("kept");
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join("file"), "x").unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir_all(tree.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(&kept, tree.join("a/link")).unwrap();
+        fs::set_permissions(tree.join("a/b"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("a"), Permissions::from_mode(0)).unwrap();
+        remove_tree(&tree).unwrap();
+        assert!(!tree.exists());
+        assert!(kept.join("file").exists());
+    }
+
+    #[test]
+    fn an_error_in_a_file_names_the_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        fs::write(&path, r#"{"trial": 1}"#).unwrap();
+        #[derive(Debug, serde::Deserialize)]
+        struct Record {
+            #[expect(dead_code, reason = "only its reading is of interest")]
+            trial: String,
+        }
+        let error = read_json::<Record>(&path, "record").unwrap_err().to_string();
+        assert!(error.contains("trial: invalid type"), "{error}");
+    }
+}
