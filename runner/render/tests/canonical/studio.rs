@@ -1,0 +1,111 @@
+//! A renderer for tests, and a way to be sure that it leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+
+use proctor_render::{ImageRecord, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering};
+use proctor_sandbox::{DockerSandbox, OWNER_LABEL, User};
+use proctor_tasks::{RenderMode, RenderSettings};
+use proctor_traces::Digest;
+
+/// A renderer with a folder for artifacts, and an owner of its own.
+pub struct Studio {
+    renderer: Renderer,
+    folder: tempfile::TempDir,
+    owner: String,
+}
+
+fn docker(arguments: &[&str]) -> String {
+    let output = Command::new("docker")
+        .args(arguments)
+        .output()
+        .expect("these tests need the `docker` program and an engine behind it");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "these tests need a container engine: docker {arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The newest image of the toolchain.
+fn image() -> ImageRecord {
+    let images = docker(&["image", "ls", "--no-trunc", "--format", "{{.ID}} {{.Repository}}:{{.Tag}}", "proctor/toolchain"]);
+    // Docker lists the newest first.
+    let newest = images.lines().next().expect("these tests need the toolchain image: run `proctor image build`");
+    let (id, reference) = newest.split_once(' ').unwrap();
+    let digest = Digest::of(id.as_bytes());
+    ImageRecord { reference: reference.to_owned(), id: id.to_owned(), inputs: digest, packages: digest }
+}
+
+impl Studio {
+    pub async fn open() -> Self {
+        Self::with(1).await
+    }
+
+    pub async fn with(concurrency: usize) -> Self {
+        let address =
+            std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
+        let folder = tempfile::Builder::new().prefix("pr").tempdir_in("/tmp").unwrap();
+        let (scratch, cache) = (folder.path().join("s"), folder.path().join("cache"));
+        std::fs::create_dir(&scratch).unwrap();
+        let sandbox = DockerSandbox::connect(&address, &cache)
+            .await
+            .unwrap_or_else(|error| panic!("these tests need a container engine: {error}"));
+        let owner = folder.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let options = RendererOptions {
+            image: image(),
+            labels: BTreeMap::from([(OWNER_LABEL.to_owned(), owner.clone())]),
+            user: User { uid: 1000, gid: 1000 },
+            scratch,
+            limits: RendererOptions::default_limits(2),
+            concurrency,
+        };
+        Self { renderer: Renderer::new(Arc::new(sandbox), options), folder, owner }
+    }
+
+    /// Puts an artifact down.
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub async fn render(&self, job: RenderJob) -> Rendering {
+        self.renderer.render(job).await.unwrap_or_else(|error| panic!("a failure of ours: {error:?}"))
+    }
+
+    pub async fn draw(&self, mode: RenderMode, content: impl AsRef<[u8]>) -> Rendering {
+        self.draw_with(mode, content, RenderSettings::default()).await
+    }
+
+    pub async fn draw_with(
+        &self,
+        mode: RenderMode,
+        content: impl AsRef<[u8]>,
+        settings: RenderSettings,
+    ) -> Rendering {
+        let digest = Digest::of(content.as_ref()).short();
+        let source = self.file(&format!("{digest}.{}", mode.extension()), content);
+        self.render(RenderJob::new(source, mode, settings, "test")).await
+    }
+
+    /// Closes the renderer; no container of it may be left.
+    pub async fn close(self) {
+        self.renderer.close().await.unwrap();
+        let label = format!("label={OWNER_LABEL}={}", self.owner);
+        assert_eq!(docker(&["ps", "-a", "-q", "--filter", &label]), "", "containers were left");
+        let left = std::fs::read_dir(self.folder.path().join("s")).unwrap().count();
+        assert_eq!(left, 0, "folders were left");
+    }
+}
+
+/// Checks what must hold of every rendering.
+#[track_caller]
+pub fn expect(rendering: &Rendering, status: RenderStatus) -> &RenderRecord {
+    let record = &rendering.record;
+    assert_eq!(record.status, status, "{record:#?}");
+    assert_eq!(rendering.status, status);
+    assert_eq!(rendering.png.is_some(), status.is_rendered());
+    assert_eq!(record.digest, rendering.png.as_deref().map(Digest::of));
+    record
+}
