@@ -88,7 +88,9 @@ fn anthropic(before: Usage, usage: &Value) -> Usage {
         input_tokens: before.input_tokens.max(input),
         cached_input_tokens: before.cached_input_tokens.max(cached),
         output_tokens: before.output_tokens.max(count(&usage["output_tokens"])),
-        reasoning_tokens: before.reasoning_tokens.max(count(&usage["output_tokens_details"]["thinking_tokens"])),
+        reasoning_tokens: before
+            .reasoning_tokens
+            .max(count(&usage["output_tokens_details"]["thinking_tokens"])),
     }
 }
 

@@ -77,7 +77,7 @@ impl Stream for Recorded {
                     let rest = (!rest.is_empty()).then(|| self.hand_over(rest));
                     self.over = true;
                     if !matches!(rest, Some(Err(_))) {
-                        self.ticket.finish(ExchangeEnd::Complete, None);
+                        self.ticket.complete();
                     }
                     return Poll::Ready(rest);
                 }
@@ -90,7 +90,7 @@ impl Stream for Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         if self.left == Some(0) {
-            self.ticket.finish(ExchangeEnd::Complete, None);
+            self.ticket.complete();
         }
     }
 }

@@ -1,1 +1,34 @@
-//! placeholder
+//! The model gateway: one Unix socket for each trial, and behind it a scripted model or a real one.
+//!
+//! It is the room's only way out and the only place that sees a key. It answers on a short list of routes in the three
+//! wire formats of today's agent CLIs, translates nothing, and hands a record of every exchange to an
+//! [`ExchangeSink`]; it never touches the disk itself.
+//!
+//! - [`Backend::Script`] plays a [`Script`]: which step comes next follows from the request alone.
+//! - [`Backend::Live`] passes requests on to an [`Upstream`], byte for byte and chunk by chunk, with the key put in.
+//!
+//! Architecture invariant: a key leaves this crate only in a header of a request to its own provider. It is blanked in
+//! all that a sink is told, and in all that an agent is answered.
+
+mod accounting;
+mod answer;
+mod body;
+mod conversation;
+mod gateway;
+mod listener;
+mod player;
+mod provider;
+mod record;
+mod redact;
+mod reply;
+mod script;
+mod sse;
+mod tools;
+mod upstream;
+mod wire;
+
+pub use gateway::{Backend, Gateway, GatewayClosed, GatewayConfig, GatewayError};
+pub use provider::{Auth, Provider, Providers, ProvidersError};
+pub use record::{ExchangeRecord, ExchangeSink, ExchangeStarted};
+pub use script::{Call, Fault, FaultKind, Script, ScriptError, Step};
+pub use upstream::{NetSettings, Upstream, UpstreamError};

@@ -100,6 +100,8 @@ struct Draft {
     response: BytesMut,
     announced: bool,
     cut: bool,
+    /// How it ends if it comes to its end, where that is not [`ExchangeEnd::Complete`].
+    ending: Option<(ExchangeEnd, String)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -151,7 +153,7 @@ impl Recorder {
             request: Bytes::new(),
             response: Bytes::new(),
         };
-        let draft = Draft { record, response: BytesMut::new(), announced: false, cut: false };
+        let draft = Draft { record, response: BytesMut::new(), announced: false, cut: false, ending: None };
         let draft = Arc::new(Mutex::new(Some(draft)));
         open.exchanges.insert(id, draft.clone());
         Some(Ticket { id, draft, recorder: self.clone() })
@@ -269,6 +271,22 @@ impl Ticket {
         draft.response.extend_from_slice(&bytes[..room]);
         draft.cut |= room < bytes.len();
         true
+    }
+
+    /// All of the response was handed over.
+    pub(crate) fn complete(&self) {
+        let ending = lock(&self.draft).as_mut().and_then(|draft| draft.ending.take());
+        match ending {
+            Some((end, error)) => self.finish(end, Some(error)),
+            None => self.finish(ExchangeEnd::Complete, None),
+        }
+    }
+
+    /// The response that is about to be sent tells of this failure.
+    pub(crate) fn will_end(&self, end: ExchangeEnd, error: String) {
+        if let Some(draft) = lock(&self.draft).as_mut() {
+            draft.ending = Some((end, error));
+        }
     }
 
     /// Ends the exchange; the first ending counts.

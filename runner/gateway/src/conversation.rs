@@ -1,0 +1,279 @@
+//! What a request says about the conversation so far, in any of the three wire formats.
+//!
+//! The only thing hard here is what counts as a *user prompt*. Harnesses speak in the user's name: Codex sends
+//! `AGENTS.md` and the environment as user messages, Claude Code puts reminders into them, and where a format's tool
+//! results cannot hold pictures, pictures follow in a user message of their own. So:
+//!
+//! - texts that a harness wrote (see [`is_harness_text`]) count as nothing;
+//! - user messages with nothing between them are one prompt, however many they are;
+//! - a picture is part of a prompt, but makes one only where no tool result stands right before it.
+
+use proctor_traces::WireFormat;
+use serde_json::Value;
+
+use crate::accounting::short;
+use crate::tools::Tool;
+
+/// A model request, as far as a scripted model cares.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Conversation {
+    /// The model asked for.
+    pub(crate) model: String,
+    /// Whether the response is to be an event stream.
+    pub(crate) stream: bool,
+    /// The tools that may be called.
+    pub(crate) tools: Vec<Tool>,
+    /// User prompts so far.
+    pub(crate) prompts: u32,
+    /// Tool results since the last prompt.
+    pub(crate) results: u32,
+    /// Assistant messages and calls so far: makes names unique where a position is visited twice.
+    pub(crate) replies: u32,
+}
+
+/// The last thing that mattered, when the next one is counted.
+#[derive(Clone, Copy, PartialEq)]
+enum Last {
+    Prompt,
+    Result,
+    Reply,
+}
+
+struct Counter {
+    conversation: Conversation,
+    last: Last,
+}
+
+impl Counter {
+    fn reply(&mut self) {
+        self.conversation.replies += 1;
+        self.last = Last::Reply;
+    }
+
+    fn result(&mut self) {
+        self.conversation.results += 1;
+        self.last = Last::Result;
+    }
+
+    fn prompt(&mut self) {
+        if self.last != Last::Prompt {
+            self.conversation.prompts += 1;
+            self.conversation.results = 0;
+            self.last = Last::Prompt;
+        }
+    }
+
+    /// Content of a user message: a text, or a list of parts.
+    fn user(&mut self, content: &Value) {
+        match content {
+            Value::String(text) => self.user_text(text),
+            Value::Array(parts) => {
+                for part in parts {
+                    match kind(part) {
+                        "text" | "input_text" => self.user_text(part["text"].as_str().unwrap_or_default()),
+                        "image" | "input_image" | "image_url" | "document" | "input_file" | "file"
+                            if self.last != Last::Result =>
+                        {
+                            self.prompt();
+                        }
+                        "tool_result" => self.result(),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn user_text(&mut self, text: &str) {
+        if !is_harness_text(text) {
+            self.prompt();
+        }
+    }
+}
+
+impl Conversation {
+    /// Reads a request body; anything of an unknown shape is passed over.
+    pub(crate) fn of(wire: WireFormat, body: &Value) -> Self {
+        let conversation = Self {
+            model: short(&body["model"]).unwrap_or_default(),
+            stream: body["stream"].as_bool().unwrap_or(false),
+            tools: Tool::declared(wire, body),
+            ..Self::default()
+        };
+        let mut counter = Counter { conversation, last: Last::Reply };
+        match wire {
+            WireFormat::OpenaiResponses => responses(&mut counter, &body["input"]),
+            WireFormat::OpenaiChat => {
+                for message in list(&body["messages"]) {
+                    match message["role"].as_str() {
+                        Some("user") => counter.user(&message["content"]),
+                        Some("assistant") => counter.reply(),
+                        Some("tool" | "function") => counter.result(),
+                        _ => {}
+                    }
+                }
+            }
+            WireFormat::AnthropicMessages => {
+                for message in list(&body["messages"]) {
+                    match message["role"].as_str() {
+                        Some("user") => counter.user(&message["content"]),
+                        Some("assistant") => counter.reply(),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        counter.conversation
+    }
+}
+
+fn responses(counter: &mut Counter, input: &Value) {
+    if input.is_string() {
+        counter.user(input);
+        return;
+    }
+    for item in list(input) {
+        let kind = match kind(item) {
+            // The type may be left out of a message.
+            "" => "message",
+            kind => kind,
+        };
+        match (kind, item["role"].as_str()) {
+            ("message", Some("user")) => counter.user(&item["content"]),
+            ("message", Some("assistant")) | ("reasoning", _) => counter.reply(),
+            ("message" | "additional_tools", _) => {}
+            (kind, _) if kind.ends_with("_output") => counter.result(),
+            (kind, _) if kind.ends_with("_call") => counter.reply(),
+            _ => {}
+        }
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn kind(value: &Value) -> &str {
+    value["type"].as_str().unwrap_or_default()
+}
+
+/// Whether a harness wrote this text in the user's name.
+fn is_harness_text(text: &str) -> bool {
+    /// Elements in which Codex and Claude Code wrap what they say themselves.
+    const ELEMENTS: [&str; 16] = [
+        "environment_context",
+        "user_instructions",
+        "permissions instructions",
+        "collaboration_mode",
+        "turn_aborted",
+        "user_shell_command",
+        "subagent_notification",
+        "skill",
+        "image",
+        "/image",
+        "system-reminder",
+        "task-notification",
+        "local-command-stdout",
+        "local-command-caveat",
+        "command-name",
+        "new-diagnostics",
+    ];
+    const OPENINGS: [&str; 4] = [
+        "# AGENTS.md instructions",
+        "[Request interrupted by user",
+        // How OpenCode and pi hand on pictures that a tool returned.
+        "Attached image(s) from tool result",
+        "Attached media from tool result",
+    ];
+    let text = text.trim();
+    if text.is_empty() || OPENINGS.iter().any(|opening| text.starts_with(opening)) {
+        return true;
+    }
+    let Some(inner) = text.strip_prefix('<') else { return false };
+    // A prompt may well begin with such an element; it is a harness's only if nothing follows the last one.
+    text.ends_with('>')
+        && ELEMENTS
+            .iter()
+            .any(|name| inner.strip_prefix(name).is_some_and(|rest| rest.starts_with(['>', ' ', '\n', '\t'])))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A fixture, and what it is an example of: (prompts, results since, replies).
+    fn check(wire: WireFormat, text: &str, expected: (u32, u32, u32)) -> Conversation {
+        let body: Value = serde_json::from_str(text).unwrap();
+        let found = Conversation::of(wire, &body);
+        assert_eq!((found.prompts, found.results, found.replies), expected);
+        found
+    }
+
+    #[test]
+    fn codex_environment_messages_are_no_prompts() {
+        let found = check(
+            WireFormat::OpenaiResponses,
+            include_str!("../tests/requests/codex-resumed.json"),
+            (2, 1, 6),
+        );
+        assert!(found.stream);
+        assert_eq!(found.model, "gpt-5.5");
+    }
+
+    #[test]
+    fn codex_code_mode_declares_its_tools_inside_the_input() {
+        let text = include_str!("../tests/requests/codex-code-mode.json");
+        let found = check(WireFormat::OpenaiResponses, text, (1, 2, 3));
+        assert!(found.tools.iter().any(|tool| tool.name == "exec"), "{:?}", found.tools);
+    }
+
+    #[test]
+    fn claude_reminders_are_no_prompts() {
+        let text = include_str!("../tests/requests/claude-resumed.json");
+        check(WireFormat::AnthropicMessages, text, (2, 2, 3));
+    }
+
+    #[test]
+    fn pictures_after_chat_results_are_no_prompts() {
+        check(WireFormat::OpenaiChat, include_str!("../tests/requests/chat-picture.json"), (1, 2, 1));
+    }
+
+    #[test]
+    fn a_prompt_may_follow_results_and_may_be_a_picture() {
+        let body = json!({"messages": [
+            {"role": "user", "content": [{"type": "image", "source": {}}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "Bash", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}, {"type": "text", "text": "stop, do this"}]},
+        ]});
+        let found = Conversation::of(WireFormat::AnthropicMessages, &body);
+        assert_eq!((found.prompts, found.results), (2, 0));
+    }
+
+    #[test]
+    fn prompts_may_begin_like_an_element() {
+        assert!(!is_harness_text("<image> is the tag to fix"));
+        assert!(!is_harness_text("<imagery>x</imagery>"));
+        assert!(is_harness_text("<image name=[Image #1] path=\"ref.png\">"));
+        assert!(is_harness_text("\n</image>"));
+    }
+
+    #[test]
+    fn strange_shapes_are_passed_over() {
+        for wire in [WireFormat::OpenaiChat, WireFormat::OpenaiResponses, WireFormat::AnthropicMessages] {
+            for body in [
+                json!(null),
+                json!([]),
+                json!({"messages": 7, "input": {"a": 1}, "tools": {"x": []}}),
+                json!({"messages": [1, null, {"role": "user", "content": [[], 3]}], "input": [1, [2]]}),
+            ] {
+                let found = Conversation::of(wire, &body);
+                assert_eq!((found.prompts, found.results, found.replies), (0, 0, 0), "{body}");
+            }
+        }
+        let found = Conversation::of(WireFormat::OpenaiResponses, &json!({"input": "hello"}));
+        assert_eq!(found.prompts, 1);
+    }
+}
