@@ -143,9 +143,7 @@ impl InstallError {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::NoNpm { .. } => {
-                Some("install npm (on Debian: `apt-get install npm`), or name one with --npm")
-            }
+            Self::NoNpm { .. } => Some("install npm (on Debian: `apt-get install npm`)"),
             Self::Npm { .. } => Some(
                 "is that a published version, and can this machine reach an npm registry? proxies and mirrors are \
                  taken from npm's own settings",

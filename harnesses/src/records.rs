@@ -1,6 +1,6 @@
 //! What the readers of all CLIs share: a line as a record, the count of what was met, the calls in flight.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proctor_traces::{EventKind, ToolCall, ToolCallId, ToolResult, ToolStatus};
 use serde_json::{Map, Value};
@@ -109,6 +109,9 @@ pub(crate) struct OpenCall {
 pub(crate) struct Calls {
     open: HashMap<String, OpenCall>,
     started: u64,
+    /// Every id given out in this trial, and how often each was asked for.
+    given: HashSet<String>,
+    asked: HashMap<String, u64>,
 }
 
 impl Calls {
@@ -118,6 +121,18 @@ impl Calls {
         let open = OpenCall { ordinal: self.started, id: call.id.clone(), name: call.name.clone() };
         self.open.insert(key.to_owned(), open);
         EventKind::ToolStarted(call)
+    }
+
+    /// `wanted` as the id of a call, or what comes nearest to it: a model may use an id twice, the trace must not.
+    pub(crate) fn id(&mut self, wanted: &str) -> ToolCallId {
+        let asked = self.asked.entry(wanted.to_owned()).or_default();
+        loop {
+            *asked += 1;
+            let id = if *asked == 1 { wanted.to_owned() } else { format!("{wanted}#{asked}") };
+            if self.given.insert(id.clone()) {
+                return ToolCallId(id);
+            }
+        }
     }
 
     /// The call in flight under `key`.

@@ -19,8 +19,6 @@ use crate::verdict::{AgentVerdict, cause_of_message, cause_of_status};
 pub(crate) struct ClaudeStream {
     tally: Tally,
     calls: Calls,
-    /// How often each id of a call was used; a model may use one twice, and then the trace must not.
-    used: HashMap<String, u32>,
     session: Option<SessionId>,
     /// What the last `result` of this turn said.
     said: Option<AgentVerdict>,
@@ -197,11 +195,8 @@ impl ClaudeStream {
         if self.calls.get(key).is_some() {
             return None;
         }
-        let used = self.used.entry(key.to_owned()).or_default();
-        *used += 1;
-        let id = if *used == 1 { key.to_owned() } else { format!("{key}#{used}") };
         let call = ToolCall {
-            id: ToolCallId(id),
+            id: self.calls.id(key),
             name: text(block, "name").to_owned(),
             input: block.get("input").cloned().unwrap_or_default(),
             parent,

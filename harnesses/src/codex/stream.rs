@@ -178,8 +178,8 @@ impl CodexStream {
     }
 
     /// Item ids restart with each turn's process, so the turn is part of the name.
-    fn call_id(&self, item_id: &str) -> ToolCallId {
-        ToolCallId(format!("turn-{}/{item_id}", self.ended_turns + 1))
+    fn call_id(&mut self, item_id: &str) -> ToolCallId {
+        self.calls.id(&format!("turn-{}/{item_id}", self.ended_turns + 1))
     }
 
     fn count_tokens(&mut self, printed: &Record) {
