@@ -110,13 +110,13 @@ fn mentions(haystack: &[u8], needle: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn usage(input: u64, cached: u64, output: u64, reasoning: u64) -> Option<Usage> {
-        Some(Usage {
+    fn usage(input: u64, cached: u64, output: u64, reasoning: u64) -> Usage {
+        Usage {
             input_tokens: input,
             cached_input_tokens: cached,
             output_tokens: output,
             reasoning_tokens: reasoning,
-        })
+        }
     }
 
     #[test]
@@ -126,13 +126,13 @@ mod tests {
             "event: response.created\ndata: {{\"type\":\"response.created\",\"response\":{{\"model\":\"m\",\"usage\":null}}}}\n\ndata: not json \"usage\"\n\nevent: response.completed\ndata: {completed}\n\n"
         );
         let account = Account::of_response(WireFormat::OpenaiResponses, stream.as_bytes());
-        assert_eq!(account.usage, usage(10, 4, 5, 3));
+        assert_eq!(account.usage, Some(usage(10, 4, 5, 3)));
         assert_eq!(account.served_model.as_deref(), Some("m-2"));
         let whole = Account::of_response(
             WireFormat::OpenaiResponses,
             br#" {"model":"m","usage":{"input_tokens":1,"output_tokens":2}}"#,
         );
-        assert_eq!(whole.usage, usage(1, 0, 2, 0));
+        assert_eq!(whole.usage, Some(usage(1, 0, 2, 0)));
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(
             Account::of_response(WireFormat::OpenaiChat, stream.as_bytes()),
             Account {
-                usage: usage(9, 8, 7, 6),
+                usage: Some(usage(9, 8, 7, 6)),
                 served_model: Some("served".into()),
                 fingerprint: Some("fp_1".into())
             }
@@ -152,7 +152,7 @@ mod tests {
     fn anthropic_counts_are_joined() {
         let stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude\",\"usage\":{\"input_tokens\":3,\"cache_creation_input_tokens\":20,\"cache_read_input_tokens\":100,\"output_tokens\":1}}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{},\"usage\":{\"output_tokens\":50}}\n\n";
         let account = Account::of_response(WireFormat::AnthropicMessages, stream.as_bytes());
-        assert_eq!(account.usage, usage(123, 100, 50, 0));
+        assert_eq!(account.usage, Some(usage(123, 100, 50, 0)));
         assert_eq!(account.served_model.as_deref(), Some("claude"));
     }
 

@@ -31,7 +31,7 @@ pub(crate) fn whole(bytes: impl Into<Bytes>) -> Source {
 /// the body is then never seen, only its being dropped.
 pub(crate) fn recorded(source: Source, length: Option<u64>, ticket: Ticket) -> Body {
     let redactor = StreamRedactor::new(ticket.redactor());
-    Body::from_stream(Recorded { source, redactor, ticket, left: length, over: false })
+    Body::from_stream(Recorded { source, redactor, ticket, left: length, breaking: None, over: false })
 }
 
 struct Recorded {
@@ -39,6 +39,7 @@ struct Recorded {
     redactor: StreamRedactor,
     ticket: Ticket,
     left: Option<u64>,
+    breaking: Option<Broken>,
     over: bool,
 }
 
@@ -59,6 +60,11 @@ impl Stream for Recorded {
     type Item = Result<Bytes, Broken>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if let Some(broken) = self.breaking.take() {
+            self.over = true;
+            self.ticket.finish(ExchangeEnd::UpstreamBroke, Some(broken.0.clone()));
+            return Poll::Ready(Some(Err(broken)));
+        }
         while !self.over {
             match std::task::ready!(self.source.poll_next_unpin(cx)) {
                 Some(Ok(chunk)) => {
@@ -68,9 +74,12 @@ impl Stream for Recorded {
                     }
                 }
                 Some(Err(broken)) => {
-                    self.over = true;
-                    self.ticket.finish(ExchangeEnd::UpstreamBroke, Some(broken.0.clone()));
-                    return Poll::Ready(Some(Err(broken)));
+                    // At an error the server throws away what it has not written yet, be it the head. It writes
+                    // whenever we have nothing for it, so have nothing once: what was recorded as handed over must
+                    // be on its way before the connection is cut.
+                    self.breaking = Some(broken);
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
                 }
                 None => {
                     let rest = self.redactor.finish();

@@ -174,11 +174,9 @@ mod tests {
                         }
                     }
                 }
-                "content_block_stop" => {
-                    if blocks.last().unwrap()["type"] == "tool_use" {
-                        let input = serde_json::from_str(&std::mem::take(&mut json_text)).unwrap();
-                        blocks.last_mut().unwrap()["input"] = input;
-                    }
+                "content_block_stop" if !json_text.is_empty() => {
+                    let input = serde_json::from_str(&std::mem::take(&mut json_text)).unwrap();
+                    blocks.last_mut().unwrap()["input"] = input;
                 }
                 "message_delta" => assert_eq!(data["delta"]["stop_reason"], "tool_use"),
                 _ => {}

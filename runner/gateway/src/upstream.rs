@@ -158,7 +158,11 @@ impl Upstream {
             headers.remove(name);
         }
         let length = headers.get(header::CONTENT_LENGTH);
-        let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
+        let length = match response.status().as_u16() {
+            // These never have a body, whatever their head says.
+            204 | 304 => Some(0),
+            _ => length.and_then(|value| value.to_str().ok()?.parse().ok()),
+        };
         Answer {
             status: response.status().as_u16(),
             headers,

@@ -13,7 +13,7 @@ pub(crate) enum Route {
     CountTokens,
     /// The list of models.
     Models,
-    /// A sign of life: `GET` or `HEAD` of the root.
+    /// A sign of life: `GET` or `HEAD` of the root, or of what Claude Code looks at before its first request.
     Alive,
 }
 
@@ -30,7 +30,7 @@ impl Route {
             ("POST", "/messages") => Some(Self::Generate(WireFormat::AnthropicMessages)),
             ("POST", "/messages/count_tokens") => Some(Self::CountTokens),
             ("GET", "/models") => Some(Self::Models),
-            ("GET" | "HEAD", "/") if path == "/" => Some(Self::Alive),
+            ("GET" | "HEAD", "/" | "/api/hello") if path == tail => Some(Self::Alive),
             _ => None,
         }
     }
@@ -86,6 +86,7 @@ mod tests {
         assert_eq!(route("POST", "/chat/completions"), Some(Route::Generate(WireFormat::OpenaiChat)));
         assert_eq!(route("POST", "/v1/messages/count_tokens"), Some(Route::CountTokens));
         assert_eq!(route("HEAD", "/"), Some(Route::Alive));
+        assert_eq!(route("HEAD", "/api/hello"), Some(Route::Alive));
         for (method, path) in [
             ("GET", "/v1/responses"),
             ("POST", "/v1/files"),

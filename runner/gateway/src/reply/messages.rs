@@ -1,6 +1,7 @@
 //! Anthropic Messages: one message of numbered blocks.
 
 use bytes::Bytes;
+use proctor_traces::Usage;
 use serde_json::{Value, json};
 
 use super::{Reply, event, pieces};
@@ -29,14 +30,13 @@ fn blocks(reply: &Reply) -> Vec<Value> {
 }
 
 /// The prompt's tokens in disjoint parts.
-fn usage(reply: &Reply, output_tokens: u64) -> Value {
-    let usage = reply.usage;
+fn usage(usage: Usage) -> Value {
     json!({
         "input_tokens": usage.input_tokens.saturating_sub(usage.cached_input_tokens),
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": usage.cached_input_tokens.min(usage.input_tokens),
-        "output_tokens": output_tokens,
-        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens.min(output_tokens)},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
     })
 }
 
@@ -48,7 +48,7 @@ pub(super) fn whole(reply: &Reply) -> Value {
     json!({
         "id": format!("msg_{}", reply.id), "type": "message", "role": "assistant", "model": reply.model,
         "content": blocks(reply), "stop_reason": stop_reason(reply), "stop_sequence": null,
-        "usage": usage(reply, reply.usage.output_tokens),
+        "usage": usage(reply.usage),
     })
 }
 
@@ -56,7 +56,8 @@ pub(super) fn stream(reply: &Reply) -> Vec<Bytes> {
     let mut message = whole(reply);
     message["content"] = json!([]);
     message["stop_reason"] = Value::Null;
-    message["usage"] = usage(reply, 1);
+    // Nothing is generated yet; real servers claim one token at this point.
+    message["usage"] = usage(Usage { output_tokens: 1, reasoning_tokens: 0, ..reply.usage });
     let mut events = Vec::new();
     let mut send = |mut data: Value, kind: &str| {
         data["type"] = json!(kind);
@@ -92,7 +93,7 @@ pub(super) fn stream(reply: &Reply) -> Vec<Bytes> {
         send(json!({ "index": index }), "content_block_stop");
     }
     let delta = json!({"stop_reason": stop_reason(reply), "stop_sequence": null});
-    send(json!({"delta": delta, "usage": usage(reply, reply.usage.output_tokens)}), "message_delta");
+    send(json!({"delta": delta, "usage": usage(reply.usage)}), "message_delta");
     send(json!({}), "message_stop");
     events
 }
