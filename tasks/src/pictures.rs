@@ -100,15 +100,17 @@ impl Pictures {
     }
 
     fn to_toml(&self) -> String {
-        let mut text = String::from(
-            "# Written by `proctor tasks check --update`: the image that made the stored pictures.\n",
-        );
-        text += &format!("image = {}\n", toml::Value::from(self.image.as_str()));
-        for (name, record) in [("source", self.source), ("target", self.target)] {
-            text +=
-                &format!("\n[{name}]\ndigest = \"{}\"\nprogram = \"{}\"\n", record.digest, record.program);
-        }
-        text
+        let section = |name: &str, record: &PictureRecord| {
+            format!("\n[{name}]\ndigest = \"{}\"\nprogram = \"{}\"\n", record.digest, record.program)
+        };
+        [
+            "# Written by `proctor tasks check --update`: the image that made the stored pictures.\n"
+                .to_owned(),
+            format!("image = {}\n", toml::Value::from(self.image.as_str())),
+            section("source", &self.source),
+            section("target", &self.target),
+        ]
+        .concat()
     }
 }
 
