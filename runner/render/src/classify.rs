@@ -64,17 +64,25 @@ pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
     if oom_kills > 0 || code == Some(KILLED) {
         return plain(RenderStatus::OutOfMemory, "the memory limit was hit");
     }
-    if forks_refused > 0 || ["Resource temporarily unavailable", "can't fork", "Cannot fork"].iter().any(|it| log.contains(it))
+    if forks_refused > 0
+        || ["Resource temporarily unavailable", "can't fork", "Cannot fork"].iter().any(|it| log.contains(it))
     {
         return plain(RenderStatus::PidsLimit, "the limit on processes was hit");
     }
-    if code == Some(FILE_TOO_LARGE) || log.contains("No space left on device") || log.contains("File too large") {
+    if code == Some(FILE_TOO_LARGE)
+        || log.contains("No space left on device")
+        || log.contains("File too large")
+    {
         return plain(RenderStatus::DiskLimit, "the limit on file space was hit");
     }
     match code {
-        Some(code @ 129..=159) => plain(RenderStatus::Crash, &format!("the tool died by signal {}", code - 128)),
+        Some(code @ 129..=159) => {
+            plain(RenderStatus::Crash, &format!("the tool died by signal {}", code - 128))
+        }
         Some(0) => match picture {
-            Err(Fault::Broken(why)) => plain(RenderStatus::NoOutput, &format!("the picture cannot be decoded: {why}")),
+            Err(Fault::Broken(why)) => {
+                plain(RenderStatus::NoOutput, &format!("the picture cannot be decoded: {why}"))
+            }
             _ => plain(RenderStatus::NoOutput, "the tool left no picture"),
         },
         Some(code) => {
@@ -133,7 +141,8 @@ fn tex_complaint(log: &str) -> (Option<String>, Option<u32>) {
 
 fn python_complaint(log: &str) -> (Option<String>, Option<u32>) {
     let traceback = log.rfind("Traceback (most recent call last)").map_or(log, |at| &log[at..]);
-    let line = FRAME.as_ref().and_then(|it| it.captures_iter(traceback).last()).and_then(|it| number(it.get(1)));
+    let line =
+        FRAME.as_ref().and_then(|it| it.captures_iter(traceback).last()).and_then(|it| number(it.get(1)));
     // The last line that begins at the margin is the exception; its message may have more lines.
     let message = PYTHON.as_ref().and_then(|it| it.find_iter(traceback).last());
     (message.map(|it| it.as_str().to_owned()), line)
@@ -147,7 +156,14 @@ mod tests {
     const GOOD: Picture = Picture { width: 2, height: 2, blank: false };
 
     fn evidence<'a>(code: i32, log: &'a str, picture: Result<&'a Picture, &'a Fault>) -> Evidence<'a> {
-        Evidence { exit: Some(ExitStatus::Code(code)), timed_out: false, oom_kills: 0, forks_refused: 0, log, picture }
+        Evidence {
+            exit: Some(ExitStatus::Code(code)),
+            timed_out: false,
+            oom_kills: 0,
+            forks_refused: 0,
+            log,
+            picture,
+        }
     }
 
     fn status(evidence: Evidence<'_>) -> S {
@@ -173,7 +189,10 @@ mod tests {
     fn limits_are_told_apart_in_order() {
         let nothing = Err(&Fault::Missing);
         assert_eq!(status(evidence(137, "No space left on device", nothing)), S::OutOfMemory);
-        assert_eq!(status(evidence(1, "BlockingIOError: [Errno 11] Resource temporarily unavailable", nothing)), S::PidsLimit);
+        assert_eq!(
+            status(evidence(1, "BlockingIOError: [Errno 11] Resource temporarily unavailable", nothing)),
+            S::PidsLimit
+        );
         assert_eq!(status(Evidence { forks_refused: 3, ..evidence(1, "", nothing) }), S::PidsLimit);
         assert_eq!(status(Evidence { forks_refused: 3, ..evidence(0, "", Ok(&GOOD)) }), S::Rendered);
         assert_eq!(status(evidence(1, "OSError: [Errno 28] No space left on device", nothing)), S::DiskLimit);
@@ -202,7 +221,8 @@ mod tests {
                    File \"/work/artifact.py\", line 3, in <module>\n    f()\n  File \"/work/artifact.py\", line 2, in f\n    \
                    1/0\n    ~^~\nZeroDivisionError: division by zero\n";
         complains(RenderMode::Python, log, "ZeroDivisionError: division by zero", Some(2));
-        let log = "  File \"/work/artifact.py\", line 4\n    x = (\n        ^\nSyntaxError: '(' was never closed\n";
+        let log =
+            "  File \"/work/artifact.py\", line 4\n    x = (\n        ^\nSyntaxError: '(' was never closed\n";
         complains(RenderMode::Python, log, "SyntaxError: '(' was never closed", Some(4));
     }
 

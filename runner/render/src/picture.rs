@@ -89,7 +89,8 @@ mod tests {
     fn nothing_rubbish_and_halves_are_no_pictures() {
         assert_eq!(examine(b""), Err(Fault::Missing));
         assert!(matches!(examine(b"<!doctype html>"), Err(Fault::Broken(_))));
-        let noise: Vec<u8> = (0..64 * 64 * 3_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let noise: Vec<u8> =
+            (0..64 * 64 * 3_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
         let whole = png(64, 64, &noise);
         assert!(examine(&whole).is_ok());
         assert!(matches!(examine(&whole[..whole.len() / 2]), Err(Fault::Broken(_))));
@@ -109,7 +110,9 @@ mod tests {
 
     fn crc(bytes: &[u8]) -> u32 {
         !bytes.iter().fold(u32::MAX, |crc, byte| {
-            (0..8).fold(crc ^ u32::from(*byte), |crc, _| (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1)))
+            (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+                (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1))
+            })
         })
     }
 }

@@ -1,11 +1,123 @@
-//! stub
+//! Pages: warm browsers in rooms of their own, and a fresh browser context for each page.
+
+mod browser;
+mod page;
+mod relay;
+mod warden;
+
+use std::sync::{Mutex, PoisonError};
+
 use proctor_sandbox::Sandbox;
-use crate::{RenderError, RenderJob, RendererOptions, renderer::Finding};
+
+use crate::classify::Verdict;
+use crate::picture::Fault;
+use crate::renderer::{Finding, examine};
+use crate::{RenderError, RenderJob, RenderStatus, RendererOptions};
+
+use browser::WarmBrowser;
+use page::{Drawn, End};
+
+/// A browser is replaced after this many pages, so that what it slowly gathers never matters.
+const PAGES_PER_BROWSER: u32 = 200;
+
+/// The browsers that wait for a page. There are never more than jobs at a time.
 #[derive(Default)]
-pub(crate) struct Pages;
+pub(crate) struct Pages {
+    idle: Mutex<Vec<WarmBrowser>>,
+}
+
 impl Pages {
-    pub(crate) async fn render(&self, _s: &dyn Sandbox, _o: &RendererOptions, _j: &RenderJob, _b: &[u8]) -> Result<Finding, RenderError> {
-        Err(RenderError::browser("is a stub"))
+    /// Renders the page `source`. A browser that is found dead before it has seen the page is replaced once.
+    pub(crate) async fn render(
+        &self,
+        sandbox: &dyn Sandbox,
+        options: &RendererOptions,
+        job: &RenderJob,
+        source: &[u8],
+    ) -> Result<Finding, RenderError> {
+        let first = match self.take() {
+            Some(browser) => browser,
+            None => WarmBrowser::open(sandbox, options, &job.label).await?,
+        };
+        match self.draw(first, job, source).await {
+            Err(error @ RenderError::Browser { .. }) => {
+                tracing::warn!(%error, "a browser did not take a page; another one is tried");
+                let second = WarmBrowser::open(sandbox, options, &job.label).await?;
+                self.draw(second, job, source).await
+            }
+            other => other,
+        }
     }
-    pub(crate) async fn close(self) -> Result<(), RenderError> { Ok(()) }
+
+    /// Closes every browser that waits.
+    pub(crate) async fn close(&self) -> Result<(), RenderError> {
+        while let Some(browser) = self.take() {
+            browser.close().await?;
+        }
+        Ok(())
+    }
+
+    /// `Err` means that the browser failed before it saw the page. It is gone then.
+    async fn draw(
+        &self,
+        mut browser: WarmBrowser,
+        job: &RenderJob,
+        source: &[u8],
+    ) -> Result<Finding, RenderError> {
+        let drawn = page::draw(&mut browser, job, source).await;
+        let healthy = matches!(&drawn, Ok(drawn) if drawn.context_gone) && browser.pages < PAGES_PER_BROWSER;
+        let drawn = match drawn {
+            Ok(drawn) => drawn,
+            Err(error) => {
+                browser.close().await?;
+                return Err(error);
+            }
+        };
+        let memory = matches!(drawn.end, End::Crashed(_)) && browser.ran_out_of_memory().await;
+        if healthy {
+            self.lock().push(browser);
+        } else {
+            browser.close().await?;
+        }
+        Ok(finding(drawn, memory).await)
+    }
+
+    fn take(&self) -> Option<WarmBrowser> {
+        let mut idle = self.lock();
+        std::iter::from_fn(|| idle.pop()).find(WarmBrowser::is_alive)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<WarmBrowser>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn finding(drawn: Drawn, out_of_memory: bool) -> Finding {
+    let Drawn { end, notes, external_requests, dialogs, .. } = drawn;
+    let (status, message, picture) = match end {
+        End::TimedOut => (RenderStatus::Timeout, Some("the time limit passed".to_owned()), None),
+        End::Crashed(_) if out_of_memory => {
+            (RenderStatus::OutOfMemory, Some("the memory limit was hit".to_owned()), None)
+        }
+        End::Crashed(why) => (RenderStatus::Crash, Some(why), None),
+        End::TooMuch => {
+            (RenderStatus::TooLarge, Some("the page sent more than is accepted".to_owned()), None)
+        }
+        End::NoPicture => (RenderStatus::NoOutput, Some("the browser gave no picture".to_owned()), None),
+        End::Picture(png) => match examine(png).await {
+            (png, Ok(picture)) if picture.blank => (
+                RenderStatus::Blank,
+                Some("every pixel has the same colour".to_owned()),
+                Some((png, picture)),
+            ),
+            (png, Ok(picture)) => (RenderStatus::Rendered, notes, Some((png, picture))),
+            (_, Err(Fault::TooLarge(why))) => (RenderStatus::TooLarge, Some(why), None),
+            (_, Err(Fault::Missing)) => {
+                (RenderStatus::NoOutput, Some("the picture is empty".to_owned()), None)
+            }
+            (_, Err(Fault::Broken(why))) => (RenderStatus::NoOutput, Some(why), None),
+        },
+    };
+    let verdict = Verdict { status, message, line: None };
+    Finding { verdict, picture, log: String::new(), external_requests, dialogs }
 }

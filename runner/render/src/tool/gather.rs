@@ -56,7 +56,8 @@ impl Default for Gathered {
 /// Reads the logs and the file at `picture`.
 pub(crate) async fn gather(room: &mut RenderRoom, picture: &str) -> Result<Gathered, RenderError> {
     let (tail, most) = (LOG_TAIL.to_string(), MAX_PNG_BYTES.to_string());
-    let words = ["/bin/sh", "-c", SCRIPT, "sh", STDOUT, &tail, "tail", STDERR, &tail, "tail", picture, &most, "head"];
+    let words =
+        ["/bin/sh", "-c", SCRIPT, "sh", STDOUT, &tail, "tail", STDERR, &tail, "tail", picture, &most, "head"];
     let command = Command {
         argv: words.map(str::to_owned).into(),
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],

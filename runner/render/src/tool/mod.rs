@@ -71,7 +71,10 @@ async fn open(
 /// as a separator.
 pub(crate) fn is_plain(name: &str) -> bool {
     let part = |part: &str| !part.is_empty() && part != "." && part != "..";
-    name.len() <= 200 && name.split('/').all(part) && !name.contains([':', ',', '\\']) && !name.contains(char::is_control)
+    name.len() <= 200
+        && name.split('/').all(part)
+        && !name.contains([':', ',', '\\'])
+        && !name.contains(char::is_control)
 }
 
 /// How the steps of a plan went.
@@ -151,7 +154,8 @@ async fn finding(job: &RenderJob, told: Told) -> Result<Finding, RenderError> {
         Ok(png) => examine(png).await,
         Err(fault) => (Vec::new(), Err(fault)),
     };
-    let evidence = Evidence { exit: end, timed_out, oom_kills, forks_refused, log: &log, picture: examined.as_ref() };
+    let evidence =
+        Evidence { exit: end, timed_out, oom_kills, forks_refused, log: &log, picture: examined.as_ref() };
     let verdict = classify(job.mode, evidence);
     let picture = examined.ok().map(|picture| (png, picture));
     Ok(Finding { verdict, picture, log, external_requests: Vec::new(), dialogs: 0 })

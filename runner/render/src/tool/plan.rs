@@ -82,8 +82,19 @@ impl Plan {
             "-file-line-error",
             "artifact.tex",
         ];
-        let draw =
-            ["pdftocairo", "-png", "-r", &dpi, "-f", "1", "-l", "1", "-singlefile", "artifact.pdf", "preview"];
+        let draw = [
+            "pdftocairo",
+            "-png",
+            "-r",
+            &dpi,
+            "-f",
+            "1",
+            "-l",
+            "1",
+            "-singlefile",
+            "artifact.pdf",
+            "preview",
+        ];
         Self {
             steps: vec![words(&set), words(&draw)],
             environment: TEX,

@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use proctor_render::{ImageRecord, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering};
+use proctor_render::{
+    ImageRecord, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering,
+};
 use proctor_sandbox::{DockerSandbox, OWNER_LABEL, User};
 use proctor_tasks::{RenderMode, RenderSettings};
 use proctor_traces::Digest;
 
 /// A renderer with a folder for artifacts, and an owner of its own.
-pub struct Studio {
+pub(crate) struct Studio {
     renderer: Renderer,
     folder: tempfile::TempDir,
     owner: String,
@@ -29,20 +31,28 @@ fn docker(arguments: &[&str]) -> String {
 
 /// The newest image of the toolchain.
 fn image() -> ImageRecord {
-    let images = docker(&["image", "ls", "--no-trunc", "--format", "{{.ID}} {{.Repository}}:{{.Tag}}", "proctor/toolchain"]);
+    let images = docker(&[
+        "image",
+        "ls",
+        "--no-trunc",
+        "--format",
+        "{{.ID}} {{.Repository}}:{{.Tag}}",
+        "proctor/toolchain",
+    ]);
     // Docker lists the newest first.
-    let newest = images.lines().next().expect("these tests need the toolchain image: run `proctor image build`");
+    let newest =
+        images.lines().next().expect("these tests need the toolchain image: run `proctor image build`");
     let (id, reference) = newest.split_once(' ').unwrap();
     let digest = Digest::of(id.as_bytes());
     ImageRecord { reference: reference.to_owned(), id: id.to_owned(), inputs: digest, packages: digest }
 }
 
 impl Studio {
-    pub async fn open() -> Self {
+    pub(crate) async fn open() -> Self {
         Self::with(1).await
     }
 
-    pub async fn with(concurrency: usize) -> Self {
+    pub(crate) async fn with(concurrency: usize) -> Self {
         let address =
             std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
         let folder = tempfile::Builder::new().prefix("pr").tempdir_in("/tmp").unwrap();
@@ -64,21 +74,21 @@ impl Studio {
     }
 
     /// Puts an artifact down.
-    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    pub async fn render(&self, job: RenderJob) -> Rendering {
+    pub(crate) async fn render(&self, job: RenderJob) -> Rendering {
         self.renderer.render(job).await.unwrap_or_else(|error| panic!("a failure of ours: {error:?}"))
     }
 
-    pub async fn draw(&self, mode: RenderMode, content: impl AsRef<[u8]>) -> Rendering {
+    pub(crate) async fn draw(&self, mode: RenderMode, content: impl AsRef<[u8]>) -> Rendering {
         self.draw_with(mode, content, RenderSettings::default()).await
     }
 
-    pub async fn draw_with(
+    pub(crate) async fn draw_with(
         &self,
         mode: RenderMode,
         content: impl AsRef<[u8]>,
@@ -90,7 +100,7 @@ impl Studio {
     }
 
     /// Closes the renderer; no container of it may be left.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         self.renderer.close().await.unwrap();
         let label = format!("label={OWNER_LABEL}={}", self.owner);
         assert_eq!(docker(&["ps", "-a", "-q", "--filter", &label]), "", "containers were left");
@@ -101,7 +111,7 @@ impl Studio {
 
 /// Checks what must hold of every rendering.
 #[track_caller]
-pub fn expect(rendering: &Rendering, status: RenderStatus) -> &RenderRecord {
+pub(crate) fn expect(rendering: &Rendering, status: RenderStatus) -> &RenderRecord {
     let record = &rendering.record;
     assert_eq!(record.status, status, "{record:#?}");
     assert_eq!(rendering.status, status);

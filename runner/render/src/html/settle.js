@@ -1,0 +1,16 @@
+// Finite animations are shown at their end, infinite ones at their start.
+(function settle(document) {
+  for (const animation of document.getAnimations({ subtree: true })) {
+    try {
+      if (animation.effect && animation.effect.getComputedTiming().endTime === Infinity) {
+        animation.pause();
+        animation.currentTime = 0;
+      } else {
+        animation.finish();
+      }
+    } catch (_) { /* one that was cancelled meanwhile */ }
+  }
+  for (const frame of document.querySelectorAll('iframe')) {
+    try { if (frame.contentDocument) settle(frame.contentDocument); } catch (_) { /* another origin's */ }
+  }
+})(document);
