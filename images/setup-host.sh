@@ -27,25 +27,21 @@ can_install() {
   [ "$(id -u)" -eq 0 ] && have apt-get && [ -r /etc/os-release ] && grep -Eqi '^ID(_LIKE)?=.*(debian|ubuntu)' /etc/os-release
 }
 
-lists_are_fresh=
+# Installs; what apt says is shown only when it fails, and then only its end.
 install_packages() {
+  local said
   say "installing $*"
-  if [ -z "$lists_are_fresh" ]; then
-    apt-get update -qq >&2
-    lists_are_fresh=yes
-  fi
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
-}
-
-# need PROGRAM PACKAGE... — the program is there afterwards, or a problem is noted.
-need() {
-  local program=$1
-  shift
-  have "$program" && return
-  if can_install && install_packages "$@" && hash -r && have "$program"; then
+  said=$(mktemp)
+  if apt-get update -qq >"$said" 2>&1 &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >"$said" 2>&1; then
+    rm -f "$said"
+    hash -r
     return
   fi
-  problem "\`$program\` is missing: apt-get install $*"
+  say 'apt-get failed; the end of what it said:'
+  tail -n 3 "$said" >&2
+  rm -f "$said"
+  return 1
 }
 
 # Does something that speaks the engine's API listen at this address (unix://PATH, tcp://HOST:PORT or a path)?
@@ -200,29 +196,39 @@ ensure_cargo() {
 # Looks for the module instead of starting it, which takes a second.
 have_pip() { python3 -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("pip") is None)' 2>/dev/null; }
 
-ensure_pip() {
-  have_pip && return
-  if can_install && install_packages python3 python3-pip && hash -r && have_pip; then
-    return
-  fi
-  problem 'pip for python3 is missing: apt-get install python3 python3-pip'
+# Sets `packages` to what has to be installed for the programs that are missing.
+list_missing() {
+  packages=()
+  have curl || packages+=(curl ca-certificates)
+  have cc || packages+=(gcc libc6-dev)
+  have npm || packages+=(npm)
+  have_pip || packages+=(python3 python3-pip)
 }
 
-# mmdebstrap makes the base image where no registry answers; an image that is there already needs no base.
-ensure_bootstrap() {
-  have mmdebstrap && return
-  can_install && need mmdebstrap mmdebstrap
-  return 0
+ensure_programs() {
+  local packages wanted
+  list_missing
+  wanted=(${packages[@]+"${packages[@]}"})
+  if can_install; then
+    # It makes the base image where no registry answers. Where it cannot be had, a registry may do.
+    have mmdebstrap || wanted+=(mmdebstrap)
+    if [ "${#wanted[@]}" -gt 0 ]; then
+      install_packages "${wanted[@]}" || true
+      list_missing
+    fi
+  fi
+  if [ "${#packages[@]}" -gt 0 ]; then
+    problem "programs are missing; on Debian and Ubuntu: sudo apt-get install ${packages[*]}"
+  fi
 }
 
 main() {
-  need curl curl ca-certificates
-  need cc gcc libc6-dev
+  ensure_programs
   ensure_cargo
-  need npm npm
-  ensure_pip
-  ensure_bootstrap
-  have curl && ensure_engine
+  # Without curl an engine cannot be asked; that it is missing has been said.
+  if have curl; then
+    ensure_engine
+  fi
   if [ "${#problems[@]}" -gt 0 ]; then
     say 'this machine lacks something:'
     printf '  - %s\n' "${problems[@]}" >&2
