@@ -179,18 +179,38 @@ wait_briefly_for_package_start() {
 # at_least WANTED FOUND — compares versions.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
 
+# Is there a cargo, and is it new enough? Asked in the tree, so that a pinned toolchain is what is looked at.
+cargo_found() { (cd "$here/.." && cargo --version 2>/dev/null | cut -d ' ' -f 2); }
+cargo_suits() { have cargo && at_least "$1" "$(cargo_found)"; }
+
+# The package whose cargo is new enough. Debian keeps a recent one, made for building browsers, beside the release's own.
+cargo_package() {
+  local name version
+  for name in cargo cargo-web; do
+    version=$(apt-cache policy "$name" 2>/dev/null | sed -n 's/^ *Candidate: *\([0-9.]*\).*/\1/p')
+    if [ -n "$version" ] && at_least "$1" "$version"; then
+      printf '%s\n' "$name"
+      return
+    fi
+  done
+  return 1
+}
+
 ensure_cargo() {
   # Where rustup puts it; a fresh shell may not have it on PATH yet.
   have cargo || PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
-  local wanted found how='install Rust with rustup, or from your distribution if it is new enough'
+  local wanted package
   wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$here/../Cargo.toml")
-  if ! have cargo; then
-    problem "\`cargo\` is missing, $wanted or later is needed: $how"
-    return
+  cargo_suits "$wanted" && return
+  # An old one that is there already is somebody's choice: it is not replaced.
+  if ! have cargo && can_install && apt-get update -qq >/dev/null 2>&1 && package=$(cargo_package "$wanted"); then
+    install_packages "$package" && cargo_suits "$wanted" && return
   fi
-  # Asked in the tree, so that a pinned toolchain is what is looked at.
-  found=$(cd "$here/.." && cargo --version | cut -d ' ' -f 2)
-  at_least "$wanted" "$found" || problem "cargo $found is too old, $wanted or later is needed: rustup update stable, or $how"
+  if have cargo; then
+    problem "cargo $(cargo_found) is too old, $wanted or later is needed: rustup update stable, or install Rust with rustup"
+  else
+    problem "\`cargo\` is missing, $wanted or later is needed: install Rust with rustup, or from your distribution if it is new enough"
+  fi
 }
 
 # Looks for the module instead of starting it, which takes a second.
