@@ -1,0 +1,81 @@
+//! What can go wrong on our side. Inside a try every one of these becomes an [`proctor_traces::Ending::InfraError`].
+
+use std::path::{Path, PathBuf};
+
+use proctor_gateway::{GatewayError, ScriptError};
+use proctor_harnesses::HarnessError;
+use proctor_sandbox::SandboxError;
+use proctor_store::{IdError, StoreError};
+use proctor_tasks::TaskError;
+use proctor_traces::JournalError;
+
+/// A failure of the engine or of something below it.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The results directory.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The container.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
+    /// The model gateway.
+    #[error(transparent)]
+    Gateway(#[from] GatewayError),
+    /// The scripted model.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The harness.
+    #[error(transparent)]
+    Harness(#[from] HarnessError),
+    /// The task package.
+    #[error(transparent)]
+    Task(#[from] TaskError),
+    /// The trace.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A name.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// A file of a try.
+    #[error("{action} {path}", path = path.display())]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The task has no script, and the method's model is the scripted one.
+    #[error("task {task} has no script.toml for the scripted model to play")]
+    NoScript {
+        /// The task.
+        task: String,
+    },
+    /// A part of ours panicked or was stopped.
+    #[error("{part} ended unexpectedly")]
+    Broken {
+        /// Which.
+        part: &'static str,
+    },
+}
+
+impl EngineError {
+    /// For `map_err`: wraps what the file system said.
+    pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + 'a {
+        move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// The error and its causes in one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(": ");
+            text.push_str(&error.to_string());
+            cause = error.source();
+        }
+        text
+    }
+}

@@ -1,0 +1,97 @@
+//! A method: who answers, with which model, under which settings. The rows of every table.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_gateway::Upstream;
+use proctor_harnesses::{Harness, Installed, LaunchSettings, harness_digest};
+use proctor_store::{MethodId, MethodRecord};
+use proctor_tasks::ImageDelivery;
+use proctor_traces::Digest;
+
+use crate::EngineError;
+
+/// A method, resolved and ready to run.
+pub struct Method {
+    /// Its name.
+    pub id: MethodId,
+    /// The agent CLI.
+    pub harness: Box<dyn Harness>,
+    /// Where it is installed, if it needs that.
+    pub installed: Option<Installed>,
+    /// The command line of the `command` harness.
+    pub command: Option<Vec<String>>,
+    /// The model, unless the harness needs none.
+    pub model: Option<Model>,
+    /// What the agent is shown and told.
+    pub settings: MethodSettings,
+    /// Time per trial.
+    pub budget: Duration,
+}
+
+/// A model, as `PROVIDER/NAME`.
+pub struct Model {
+    /// The provider, `script` for the scripted model.
+    pub provider: String,
+    /// The name that the CLI is told.
+    pub name: String,
+    /// Who answers.
+    pub source: ModelSource,
+}
+
+/// Who answers model requests.
+pub enum ModelSource {
+    /// The task's own script.
+    Script,
+    /// A provider.
+    Live(Arc<Upstream>),
+}
+
+/// What the agent is shown and told.
+#[derive(Clone, Debug, Default)]
+pub struct MethodSettings {
+    /// How the source picture reaches the agent.
+    pub image_delivery: ImageDelivery,
+    /// Whether `TASK.md` names the budget.
+    pub tell_budget: bool,
+    /// Settings of the CLI itself.
+    pub launch: LaunchSettings,
+}
+
+impl Method {
+    /// Digest of the installed harness and how it is started.
+    pub fn harness_digest(&self) -> Result<Digest, EngineError> {
+        let manifest = self.installed.as_ref().map(|it| &it.manifest);
+        Ok(harness_digest(&*self.harness, manifest, self.command.as_deref(), &self.settings.launch)?)
+    }
+
+    /// The harness with its version, as in `codex@0.171.0`.
+    pub fn harness_name(&self) -> String {
+        match self.harness.version() {
+            Some(version) => format!("{}@{version}", self.harness.name()),
+            None => self.harness.name().to_owned(),
+        }
+    }
+
+    /// What a run keeps of it.
+    pub fn record(&self) -> Result<MethodRecord, EngineError> {
+        let delivery = format!("{:?}", self.settings.image_delivery).to_lowercase();
+        let mut settings = BTreeMap::from([
+            ("image_delivery".to_owned(), delivery),
+            ("tell_budget".to_owned(), self.settings.tell_budget.to_string()),
+        ]);
+        if let Some(command) = &self.command {
+            settings.insert("command".to_owned(), command.join(" "));
+        }
+        Ok(MethodRecord {
+            id: self.id.clone(),
+            track: "agent".to_owned(),
+            harness: self.harness_name(),
+            model: self.model.as_ref().map(|model| format!("{}/{}", model.provider, model.name)),
+            budget_ms: self.budget.into(),
+            settings,
+            harness_digest: self.harness_digest()?,
+        })
+    }
+}

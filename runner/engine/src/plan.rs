@@ -1,0 +1,112 @@
+//! What is to be done, and on what: every (task × method × attempt) is a trial.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_sandbox::{Limits, Sandbox, User};
+use proctor_store::{Attempt, Owner, RunDir, RunRecord, TrialId};
+use proctor_tasks::Task;
+use proctor_traces::{ImageIdentity, Timestamp};
+
+use crate::{EngineError, Method};
+
+/// The trials of a run, in the order in which they are started.
+pub struct Plan {
+    /// The trials.
+    pub trials: Vec<TrialSpec>,
+    /// How many run at a time.
+    pub concurrency: usize,
+    /// What is done when our side fails.
+    pub retry: RetryPolicy,
+}
+
+/// One trial.
+#[derive(Clone)]
+pub struct TrialSpec {
+    /// Its name.
+    pub id: TrialId,
+    /// The task.
+    pub task: Arc<Task>,
+    /// The method.
+    pub method: Arc<Method>,
+}
+
+/// What is done when a try fails on our side or the provider's (DESIGN §3.7).
+#[derive(Clone, Copy, Debug)]
+pub struct RetryPolicy {
+    /// Tries after the first.
+    pub retries: u32,
+    /// Pause before each.
+    pub backoff: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self { retries: 3, backoff: Duration::from_secs(5) }
+    }
+}
+
+/// Where trials run.
+#[derive(Clone)]
+pub struct Host {
+    /// Opens rooms.
+    pub sandbox: Arc<dyn Sandbox>,
+    /// The toolchain image.
+    pub image: ImageIdentity,
+    /// The image's own environment.
+    pub environment: Vec<(String, String)>,
+    /// Who agents run as.
+    pub user: User,
+    /// Bounds of a room.
+    pub limits: Limits,
+    /// Folder with a short path for sockets.
+    pub runtime: PathBuf,
+    /// This process.
+    pub owner: Owner,
+    /// The results directory.
+    pub run: RunDir,
+}
+
+impl Plan {
+    /// Every task by every method, `attempts` times; attempt by attempt, so that an early stop has seen all tasks.
+    pub fn new(
+        tasks: &[Arc<Task>],
+        methods: &[Arc<Method>],
+        attempts: u32,
+        concurrency: usize,
+    ) -> Result<Self, EngineError> {
+        let mut trials = Vec::new();
+        for attempt in 1..=attempts {
+            for task in tasks {
+                for method in methods {
+                    let suite = task.metadata.suite.to_string();
+                    let id = TrialId::new(&suite, task.id().as_str(), method.id.clone(), Attempt(attempt))?;
+                    trials.push(TrialSpec { id, task: Arc::clone(task), method: Arc::clone(method) });
+                }
+            }
+        }
+        Ok(Self { trials, concurrency: concurrency.max(1), retry: RetryPolicy::default() })
+    }
+
+    /// What a run with this plan keeps in `run.json`.
+    pub fn record(
+        name: &str,
+        version: &str,
+        image: &ImageIdentity,
+        tasks: &[Arc<Task>],
+        methods: &[Arc<Method>],
+        attempts: u32,
+    ) -> Result<RunRecord, EngineError> {
+        Ok(RunRecord {
+            schema: RunRecord::SCHEMA,
+            name: name.to_owned(),
+            created_at: Timestamp::now(),
+            version: version.to_owned(),
+            image: image.clone(),
+            methods: methods.iter().map(|method| method.record()).collect::<Result<_, _>>()?,
+            tasks: tasks.iter().map(|task| (task.id().to_string(), task.digest())).collect(),
+            attempts,
+        })
+    }
+}

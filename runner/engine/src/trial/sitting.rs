@@ -1,0 +1,431 @@
+//! One try, from an empty room to a removed one: prepare → agent → freeze → collect → close (DESIGN §3.1).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use proctor_gateway::{Backend, Gateway, GatewayConfig, Script};
+use proctor_sandbox::{Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running};
+use proctor_store::{ArtifactRecord, Digests, Outcome, Resources, StreamCounts, TaskFacts, Timing, TryDir};
+use proctor_traces::{
+    ArtifactState, Clock, Digest, Ending, EventKind, FreezeKind, Limit, Millis, Source, Usage,
+};
+use tokio::sync::{oneshot, watch};
+
+use super::ending::{self, Stopped};
+use super::exchanges::ExchangeLog;
+use super::prepare::{MODEL_PORT, MODEL_SOCKET, Prepared};
+use super::streams::{Streams, StreamsEnd};
+use super::{Setting, exchanges};
+use crate::collect::{self, Caps};
+use crate::dispatch::send;
+use crate::method::ModelSource;
+use crate::record::Recorder;
+use crate::watch::{ArtifactWatch, DiskLimits, watch_disk};
+use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec};
+
+/// How often progress is told.
+const PROGRESS: Duration = Duration::from_millis(500);
+/// How long the end of a room's output is waited for once the room is gone.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Runs one try. Whatever happens is in the outcome, a failure of ours included.
+pub(super) async fn sit(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
+    let began = Instant::now();
+    let mut outcome = blank(spec, host, evidence, setting, began);
+    let mut marks = Marks::default();
+    let result = Sitting { spec, host, evidence, setting }.run(&mut outcome, &mut marks).await;
+    if let Err(Failure { stage, error }) = result {
+        let message = error.chain();
+        tracing::warn!(trial = %spec.id, stage, message, "a try failed on our side");
+        outcome.ending = Ending::InfraError { stage: stage.to_owned(), message };
+    }
+    account(&mut outcome.timing, setting, began, &marks);
+    outcome
+}
+
+/// A failure of ours, and what was being done.
+struct Failure {
+    stage: &'static str,
+    error: Box<EngineError>,
+}
+
+trait During<T> {
+    fn during(self, stage: &'static str) -> Result<T, Failure>;
+}
+
+impl<T, E: Into<EngineError>> During<T> for Result<T, E> {
+    fn during(self, stage: &'static str) -> Result<T, Failure> {
+        self.map_err(|error| Failure { stage, error: Box::new(error.into()) })
+    }
+}
+
+/// The moments between which time is accounted; one that was not reached is absent.
+#[derive(Default)]
+struct Marks {
+    started: Option<Instant>,
+    frozen: Option<Instant>,
+    collected: Option<Instant>,
+}
+
+struct Sitting<'a> {
+    spec: &'a TrialSpec,
+    host: &'a Host,
+    evidence: &'a TryDir,
+    setting: &'a Setting<'a>,
+}
+
+/// What is listening while the agent works.
+struct Witnesses {
+    recorder: Recorder,
+    clock: watch::Sender<Option<Clock>>,
+    streams: Streams,
+    stream_limit: oneshot::Receiver<Limit>,
+    tool_calls: Arc<AtomicU64>,
+    tokens: Arc<AtomicU64>,
+}
+
+impl Sitting<'_> {
+    async fn run(&self, outcome: &mut Outcome, marks: &mut Marks) -> Result<(), Failure> {
+        self.enter(Phase::Prepare);
+        let (recorder, writing) = Recorder::start(&self.evidence.trace()).during("starting the trace")?;
+        let prepared =
+            Prepared::new(self.spec, self.host, self.evidence).during("preparing the workspace")?;
+        outcome.digests.prompt = prepared.prompt;
+        outcome.budget_ms = prepared.budget.into();
+        let result = self.with_model(&prepared, outcome, marks, recorder).await;
+        // Both are done whatever came before; the first error is the one to tell.
+        let written = writing.finish().await.during("writing the trace");
+        let cleared = prepared.clear().during("clearing up");
+        result.and(written).and(cleared)
+    }
+
+    /// Opens the gateway around the rest, if the agent asks a model.
+    async fn with_model(
+        &self,
+        prepared: &Prepared,
+        outcome: &mut Outcome,
+        marks: &mut Marks,
+        recorder: Recorder,
+    ) -> Result<(), Failure> {
+        let tokens = Arc::new(AtomicU64::new(0));
+        let (clock, known) = watch::channel(None);
+        let folder = self.evidence.path().join("model");
+        let (log, writing) = ExchangeLog::start(folder, recorder.clone(), known.clone(), Arc::clone(&tokens));
+        let gateway = match self.backend(prepared).during("reading the script")? {
+            Some(backend) => {
+                let config = GatewayConfig::new(prepared.control.join(MODEL_SOCKET), backend);
+                let gateway =
+                    Gateway::open(config, Arc::clone(&log) as _).await.during("opening the gateway")?;
+                Some(gateway)
+            }
+            None => None,
+        };
+        let result = self.with_room(prepared, outcome, marks, recorder, clock, known, tokens, gateway).await;
+        let totals = log.totals();
+        drop(log);
+        outcome.exchanges = totals.exchanges;
+        outcome.tokens = totals.tokens;
+        outcome.model_wait_ms = totals.wait.into();
+        result.and(writing.finish().await.during("writing the model exchanges"))
+    }
+
+    fn backend(&self, prepared: &Prepared) -> Result<Option<Backend>, EngineError> {
+        let Some(model) = self.spec.method.model.as_ref().filter(|_| prepared.needs_model) else {
+            return Ok(None);
+        };
+        Ok(Some(match &model.source {
+            ModelSource::Live(upstream) => Backend::Live(Arc::clone(upstream)),
+            ModelSource::Script => {
+                let no_script = || EngineError::NoScript { task: self.spec.task.id().to_string() };
+                let path = self.spec.task.script().ok_or_else(no_script)?;
+                Backend::Script(Arc::new(Script::load(&path)?))
+            }
+        }))
+    }
+
+    /// Opens the room, lets the agent work, and closes the room whatever happened in it.
+    async fn with_room(
+        &self,
+        prepared: &Prepared,
+        outcome: &mut Outcome,
+        marks: &mut Marks,
+        recorder: Recorder,
+        clock: watch::Sender<Option<Clock>>,
+        known: exchanges::ClockSignal,
+        tokens: Arc<AtomicU64>,
+        gateway: Option<Gateway>,
+    ) -> Result<(), Failure> {
+        let raw = self.evidence.folder("raw").during("preparing the evidence")?;
+        let number = self.evidence.number();
+        let spec = prepared.room(self.spec, self.host, number);
+        let OpenRoom { room, output } = self.host.sandbox.open(spec).await.during("opening the room")?;
+        let tool_calls = Arc::new(AtomicU64::new(0));
+        let reader = self.spec.method.harness.stream();
+        let (streams, stream_limit) =
+            Streams::start(output, reader, raw, recorder.clone(), known, Arc::clone(&tool_calls));
+        let mut witnesses = Witnesses { recorder, clock, streams, stream_limit, tool_calls, tokens };
+
+        let worked = self.work(&*room, prepared, outcome, marks, &mut witnesses, gateway).await;
+        self.enter(Phase::Teardown);
+        let closed = room.close().await.during("removing the container");
+        let Witnesses { recorder, clock, streams, tool_calls, .. } = witnesses;
+        // Without a clock the writers would wait for a start that never came.
+        drop(clock);
+        let ended = tokio::time::timeout(DRAIN, streams.finish()).await;
+        outcome.tool_calls = tool_calls.load(Ordering::Relaxed);
+        let (stopped, deadline, post_mortem) = worked?;
+        closed?;
+        let StreamsEnd { reader, bytes } = ended
+            .map_err(|_| EngineError::Broken { part: "the agent's output" })
+            .and_then(|it| it)
+            .during("reading the agent's output")?;
+        outcome.stream = StreamCounts {
+            bytes,
+            recognised: reader.recognised,
+            unknown: reader.unknown,
+            malformed: reader.malformed,
+        };
+        let artifact = outcome.artifacts.first().map_or(&ArtifactState::Missing, |it| &it.state);
+        outcome.ending = ending::decide(stopped, deadline, post_mortem, &reader.verdict, artifact);
+        outcome.exit = stopped.exit();
+        recorder.event(Instant::now(), Source::Runner, EventKind::TurnFinished { usage: reader.usage });
+        Ok(())
+    }
+
+    /// From the exec of the agent to collected evidence.
+    async fn work(
+        &self,
+        room: &dyn Room,
+        prepared: &Prepared,
+        outcome: &mut Outcome,
+        marks: &mut Marks,
+        witnesses: &mut Witnesses,
+        gateway: Option<Gateway>,
+    ) -> Result<(Stopped, Instant, Option<PostMortem>), Failure> {
+        if gateway.is_some() {
+            let listen = Endpoint::Loopback(MODEL_PORT);
+            let connect = Endpoint::Unix(format!("{CONTROL_DIR}/{MODEL_SOCKET}"));
+            room.bridge(Bridge { listen, connect }).await.during("bridging the model port")?;
+        }
+        let history = self.evidence.folder("history").during("preparing the evidence")?;
+        let artifact = &prepared.artifact;
+        let recorder = witnesses.recorder.clone();
+        let watch =
+            ArtifactWatch::start(&prepared.workspace, &artifact.name, artifact.size_cap, history, recorder)
+                .during("watching the artifact")?;
+
+        let running = room.run(prepared.command(self.host)).await.during("starting the agent")?;
+        prepared.started();
+        let clock = Clock::starting_at(running.at);
+        let deadline = running.at + prepared.budget;
+        marks.started = Some(running.at);
+        outcome.started_at = Some(Clock::wall_of(running.at));
+        witnesses.recorder.clock(clock);
+        witnesses.recorder.event(running.at, Source::Guest, EventKind::TurnStarted);
+        // The receivers may all be gone only if the try is ending anyway.
+        let _ = witnesses.clock.send(Some(clock));
+
+        self.enter(Phase::Agent { budget: prepared.budget });
+        let stopped = self.wait(running, deadline, prepared, witnesses).await;
+        let freeze = room.freeze().await;
+        marks.frozen = Some(freeze.at);
+        self.enter(Phase::Collect);
+        let late = match gateway {
+            Some(gateway) => Some(gateway.close().await),
+            None => None,
+        };
+        note_freeze(outcome, freeze, deadline);
+        let text = format!("{}; {}", describe(stopped), describe_freeze(freeze, deadline));
+        witnesses.recorder.event(freeze.at, Source::Runner, EventKind::Notice { text });
+        if let Some(late) = late.filter(|it| it.exchanges_cut > 0 || it.late_bytes > 0) {
+            let text =
+                format!("{} model exchanges cut, {} bytes dropped", late.exchanges_cut, late.late_bytes);
+            witnesses.recorder.notice(text);
+        }
+
+        let post_mortem = match stopped {
+            Stopped::RoomGone => Some(room.post_mortem().await.during("asking what ended the container")?),
+            _ => None,
+        };
+        if freeze.kind == FreezeKind::None {
+            // It could not be stopped, so it is killed before anything is read.
+            room.close().await.during("removing the container")?;
+        }
+        let versions = watch.finish().await.during("taking the last version of the artifact")?;
+        let state = self.collect(prepared, witnesses).during("collecting what the agent left")?;
+        outcome.artifacts = vec![ArtifactRecord {
+            name: artifact.name.clone(),
+            state,
+            versions: versions.kept,
+            versions_skipped: versions.skipped,
+        }];
+        marks.collected = Some(Instant::now());
+        Ok((stopped, deadline, post_mortem))
+    }
+
+    /// Waits for the first thing that ends the agent's work.
+    async fn wait(
+        &self,
+        running: Running,
+        deadline: Instant,
+        prepared: &Prepared,
+        witnesses: &mut Witnesses,
+    ) -> Stopped {
+        let mut end = running.end;
+        let disk = watch_disk(vec![prepared.workspace.clone(), prepared.home.clone()], DiskLimits::default());
+        let deadline = tokio::time::sleep_until(deadline.into());
+        let mut progress = tokio::time::interval(PROGRESS);
+        let mut told = (0, 0);
+        tokio::pin!(disk, deadline);
+        loop {
+            tokio::select! {
+                biased;
+                end = &mut end => return end.map_or(Stopped::RoomGone, Stopped::Exited),
+                () = &mut deadline => return Stopped::Deadline,
+                () = self.setting.cancel.cancelled() => return Stopped::Cancelled,
+                limit = &mut disk => return Stopped::Limit(limit),
+                Ok(limit) = &mut witnesses.stream_limit, if !witnesses.stream_limit.is_terminated() => {
+                    return Stopped::Limit(limit);
+                }
+                _ = progress.tick() => self.tell_progress(witnesses, &mut told),
+            }
+        }
+    }
+
+    fn tell_progress(&self, witnesses: &Witnesses, told: &mut (u64, u64)) {
+        let now = (witnesses.tool_calls.load(Ordering::Relaxed), witnesses.tokens.load(Ordering::Relaxed));
+        if *told != now {
+            *told = now;
+            let (tool_calls, tokens) = now;
+            send(
+                self.setting.events,
+                EngineEvent::Progress { trial: self.spec.id.clone(), tool_calls, tokens },
+            );
+        }
+    }
+
+    fn collect(&self, prepared: &Prepared, witnesses: &Witnesses) -> Result<ArtifactState, EngineError> {
+        let folder = self.evidence.folder("artifacts")?;
+        let state = collect::artifact(&prepared.workspace, &prepared.artifact, &folder)?;
+        let workspace = folder.join("workspace");
+        let left = collect::tree(&prepared.workspace, &workspace, Caps::WORKSPACE, |path| {
+            path == std::path::Path::new(&prepared.artifact.name)
+        })?;
+        proctor_store::write_json(&folder.join("collected.json"), &left)?;
+        if left.left_count > 0 {
+            witnesses.recorder.notice(format!("{} files of the workspace were not kept", left.left_count));
+        }
+        for path in self.spec.method.harness.session_paths() {
+            let from = prepared.home.join(path);
+            if std::fs::symlink_metadata(&from).is_ok_and(|it| it.is_dir()) {
+                let to = self.evidence.folder("raw/session")?.join(path);
+                let left = collect::tree(&from, &to, Caps::SESSION, |_| false)?;
+                if left.left_count > 0 {
+                    witnesses.recorder.notice(format!("{} session files were not kept", left.left_count));
+                }
+            }
+        }
+        Ok(state)
+    }
+
+    fn enter(&self, phase: Phase) {
+        send(self.setting.events, EngineEvent::Entered { trial: self.spec.id.clone(), phase });
+    }
+}
+
+fn note_freeze(outcome: &mut Outcome, freeze: Freeze, deadline: Instant) {
+    let signed = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
+    outcome.freeze = Some(freeze.kind);
+    outcome.overrun_ms = Some(match freeze.at.checked_duration_since(deadline) {
+        Some(after) => signed(after),
+        None => -signed(deadline.duration_since(freeze.at)),
+    });
+    if let Some(usage) = freeze.usage {
+        outcome.resources = Resources {
+            memory_peak_bytes: usage.memory_peak_bytes,
+            oom_kills: usage.oom_kills,
+            cpu_throttled_ms: usage.throttled_ms,
+            forks_refused: usage.forks_refused,
+        };
+    }
+}
+
+fn describe(stopped: Stopped) -> String {
+    match stopped {
+        Stopped::Exited(end) => format!("the agent ended with {}", end.status),
+        Stopped::RoomGone => "the container ended".to_owned(),
+        Stopped::Deadline => "the budget ran out".to_owned(),
+        Stopped::Limit(limit) => format!("a limit was exceeded: {limit:?}"),
+        Stopped::Cancelled => "the run was cancelled".to_owned(),
+    }
+}
+
+fn describe_freeze(freeze: Freeze, deadline: Instant) -> String {
+    let kind = match freeze.kind {
+        FreezeKind::Paused => "frozen (paused)",
+        FreezeKind::Stopped => "frozen (stopped)",
+        FreezeKind::None => "could not be frozen",
+        FreezeKind::Gone => "nothing left to freeze",
+    };
+    match freeze.at.checked_duration_since(deadline) {
+        Some(after) => format!("{kind} {} ms after the deadline", after.as_millis()),
+        None => kind.to_owned(),
+    }
+}
+
+/// An outcome with nothing in it yet but what is known beforehand.
+fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>, began: Instant) -> Outcome {
+    let task = &spec.task;
+    let nothing = Digest::of(b"");
+    Outcome {
+        schema: Outcome::SCHEMA,
+        trial: spec.id.clone(),
+        r#try: evidence.number(),
+        task: TaskFacts {
+            category: task.metadata.category.to_string(),
+            mode: task.mode().to_string(),
+            difficulty: task.metadata.difficulty.to_string(),
+        },
+        ending: Ending::InfraError {
+            stage: "running".into(),
+            message: "the try did not come to an end".into(),
+        },
+        exit: None,
+        started_at: None,
+        budget_ms: spec.method.budget.into(),
+        timing: Timing { queue_ms: setting.clock.at(began).into(), ..Timing::default() },
+        freeze: None,
+        overrun_ms: None,
+        artifacts: Vec::new(),
+        digests: Digests {
+            image: host.image.clone(),
+            task: task.digest(),
+            harness: spec.method.harness_digest().unwrap_or(nothing),
+            prompt: nothing,
+        },
+        resources: Resources::default(),
+        model_wait_ms: Millis(0),
+        exchanges: 0,
+        tokens: Usage::default(),
+        tool_calls: 0,
+        stream: StreamCounts::default(),
+    }
+}
+
+/// Fills in where the time went. All parts are differences of the same monotonic marks, so they add up; a phase that
+/// was not reached took no time, and what came instead belongs to the one before.
+fn account(timing: &mut Timing, setting: &Setting<'_>, began: Instant, marks: &Marks) {
+    let end = Instant::now();
+    let at = |instant: Instant| Millis::from(setting.clock.at(instant)).0;
+    let started = marks.started.map_or(at(end), at);
+    let frozen = marks.frozen.map_or(if marks.started.is_some() { at(end) } else { started }, at);
+    let collected = marks.collected.map_or(frozen, at);
+    timing.queue_ms = Millis(at(began));
+    timing.prepare_ms = Millis(started.saturating_sub(at(began)));
+    timing.agent_ms = Millis(frozen.saturating_sub(started));
+    timing.collect_ms = Millis(collected.saturating_sub(frozen));
+    timing.teardown_ms = Millis(at(end).saturating_sub(collected));
+    timing.wall_ms = Millis(at(end));
+    timing.suspended_ms = setting.clock.suspended();
+}
