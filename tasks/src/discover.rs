@@ -90,3 +90,55 @@ fn package_dirs(path: &Path) -> Result<Vec<PathBuf>, TaskError> {
     }
     Ok(found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    fn tree(packages: &[&str]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for package in packages {
+            let dir = root.path().join(package);
+            let id = dir.file_name().unwrap().to_str().unwrap().to_owned();
+            fixture::write(&dir, &id);
+        }
+        root
+    }
+
+    fn names(paths: &[PathBuf]) -> Vec<String> {
+        discover(paths).unwrap().iter().map(|task| task.id().to_string()).collect()
+    }
+
+    #[test]
+    fn trees_and_packages_mix_and_are_sorted() {
+        let root = tree(&["x/vao/b", "x/vao/a", "y/c", ".git/d"]);
+        let at = |name: &str| root.path().join(name);
+        assert_eq!(names(&[at("")]), ["a", "b", "c"]);
+        assert_eq!(names(&[at("y/c"), at("x")]), ["a", "b", "c"]);
+        assert_eq!(names(&[at("x"), at("x/vao/a"), at("x/vao/a/task.toml")]), ["a", "b"]);
+    }
+
+    #[test]
+    fn two_packages_with_one_name_are_an_error() {
+        let root = tree(&["x/a", "y/a"]);
+        assert!(matches!(discover(&[root.path().to_owned()]), Err(TaskError::Duplicate { .. })));
+    }
+
+    #[test]
+    fn all_unreadable_packages_are_named_at_once() {
+        let root = tree(&["a", "b", "c"]);
+        for name in ["a", "b"] {
+            fs::write(root.path().join(name).join("task.toml"), "x").unwrap();
+        }
+        let error = discover(&[root.path().to_owned()]).unwrap_err();
+        assert!(matches!(error, TaskError::Several { failures } if failures.len() == 2));
+    }
+
+    #[test]
+    fn a_path_without_packages_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(matches!(discover(&[root.path().to_owned()]), Err(TaskError::NoTask { .. })));
+        assert!(matches!(discover(&[root.path().join("none")]), Err(TaskError::Io { .. })));
+    }
+}

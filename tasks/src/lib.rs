@@ -12,6 +12,8 @@ mod check;
 mod discover;
 mod error;
 mod files;
+#[cfg(test)]
+mod fixture;
 mod id;
 mod operations;
 mod package;
@@ -34,7 +36,7 @@ pub use files::{MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES};
 pub use id::{TaskId, TaskIdError};
 pub use operations::{Operation, operations};
 pub use package::{Category, Difficulty, Language, Metadata, Solver, SuiteId, TaskFile};
-pub use pictures::{PictureRecord, PictureState, Pictures};
+pub use pictures::{PictureImage, PictureRecord, PictureState, Pictures};
 pub use render_mode::{
     DotSettings, HtmlSettings, PythonSettings, RenderMode, RenderSettings, TexSettings, preview_name,
     render_command,

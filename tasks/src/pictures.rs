@@ -17,13 +17,23 @@ use crate::toml_text;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pictures {
-    /// What identifies the toolchain image whatever machine built it: the digest of its inputs and package list. Bytes
-    /// must match under an image with this identity; under another one a difference is only a warning.
-    pub image: String,
+    /// The toolchain image that made them. Bytes must match under an image of this identity; under another one a
+    /// difference is only a warning.
+    pub image: PictureImage,
     /// `source.png`.
     pub source: PictureRecord,
     /// `hidden/target.png`.
     pub target: PictureRecord,
+}
+
+/// What identifies a toolchain image, whatever machine built it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PictureImage {
+    /// The digest of what the image was built from.
+    pub inputs: Digest,
+    /// The digest of the list of packages in it.
+    pub packages: Digest,
 }
 
 /// One stored picture.
@@ -71,16 +81,16 @@ impl Pictures {
         }
     }
 
-    /// Stores new pictures of the package in `dir`, made under the image with identity `image` from the programs
+    /// Stores new pictures of the package in `dir`, made under `image` from the programs
     /// `source_program` and `target_program`, and writes the record. Returns the record.
     pub fn update(
         dir: &Path,
-        image: &str,
+        image: PictureImage,
         [source, target]: [&[u8]; 2],
         [source_program, target_program]: [&[u8]; 2],
     ) -> Result<Self, TaskError> {
         let record = Self {
-            image: image.to_owned(),
+            image,
             source: PictureRecord { digest: Digest::of(source), program: Digest::of(source_program) },
             target: PictureRecord { digest: Digest::of(target), program: Digest::of(target_program) },
         };
@@ -106,7 +116,10 @@ impl Pictures {
         [
             "# Written by `proctor tasks check --update`: the image that made the stored pictures.\n"
                 .to_owned(),
-            format!("image = {}\n", toml::Value::from(self.image.as_str())),
+            format!(
+                "\n[image]\ninputs = \"{}\"\npackages = \"{}\"\n",
+                self.image.inputs, self.image.packages
+            ),
             section("source", &self.source),
             section("target", &self.target),
         ]
@@ -134,7 +147,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("hidden")).unwrap();
         assert_eq!(Pictures::load(dir.path()).unwrap(), None);
-        let written = Pictures::update(dir.path(), "sha256:\"x\"", [b"s", b"t"], [b"a", b"b"]).unwrap();
+        let image = PictureImage { inputs: Digest::of(b"i"), packages: Digest::of(b"p") };
+        let written = Pictures::update(dir.path(), image, [b"s", b"t"], [b"a", b"b"]).unwrap();
         assert_eq!(Pictures::load(dir.path()).unwrap(), Some(written));
         assert_eq!(fs::read(dir.path().join("hidden/target.png")).unwrap(), b"t");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");

@@ -118,3 +118,44 @@ fn composition<'a>(tasks: impl Iterator<Item = &'a Task>) -> Composition {
 fn ratio(total: u64, tasks: u64) -> Option<f64> {
     (tasks > 0).then(|| total as f64 / tasks as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn everything_adds_up() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fixture::write(&root.path().join(name), name);
+        }
+        let edit = |name: &str, file: &str, from: &str, to: &str| {
+            let path = root.path().join(name).join(file);
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.contains(from));
+            std::fs::write(path, text.replace(from, to)).unwrap();
+        };
+        edit("a", "task.toml", "\"hard\"", "\"easy\"");
+        edit("a", "task.toml", "artifact-17a4", "artifact-other");
+        edit("a", "hidden/annotations.toml", "type = \"derived\"", "type = \"direct\"");
+        let stats = stats(&crate::discover(&[root.path().to_owned()]).unwrap());
+
+        assert_eq!((stats.total.tasks, stats.total.sources, stats.total.without_derived), (3, 2, 1));
+        assert_eq!(stats.total.by_difficulty, [1, 0, 2]);
+        let [direct, derived, invariant] = stats.total.points;
+        assert_eq!((direct.total, derived.total, invariant.total), (4, 2, 3));
+        assert_eq!(direct.mean, Some(4.0 / 3.0));
+        assert_eq!(stats.categories.len(), 1);
+        assert_eq!(stats.operations.len(), 14);
+        assert_eq!(stats.operations.iter().map(|(_, row)| row.tasks).sum::<u64>(), 3);
+        assert_eq!(stats.cells.iter().map(|cell| cell.3).collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn nothing_has_no_mean() {
+        let stats = stats(&[]);
+        assert_eq!(stats.total.points[0], PointTotals { total: 0, mean: None });
+        assert_eq!(stats.difficulties.len(), 3);
+    }
+}

@@ -173,3 +173,91 @@ fn read<T: serde::de::DeserializeOwned>(files: &PackageFiles, name: &str) -> Res
 fn missing(dir: &Path, name: &str, hint: String) -> TaskError {
     TaskError::Missing { dir: dir.to_owned(), name: name.to_owned(), hint }
 }
+
+#[cfg(test)]
+mod tests {
+    use pretty_assertions::assert_eq;
+
+    use super::*;
+    use crate::fixture::Package;
+
+    #[test]
+    fn a_turn_names_what_the_solver_gets_and_nothing_else() {
+        let package = Package::new();
+        let turns = package.load().turns();
+        let inside: Vec<&str> = turns[0].inputs.iter().map(|input| input.inside.as_str()).collect();
+        assert_eq!(inside, ["source.png", "public/logo.txt"]);
+        assert_eq!(turns[0].artifact.name, "artifact.html");
+        assert_eq!(turns.len(), 1);
+    }
+
+    #[test]
+    fn an_asset_outside_public_is_never_an_input() {
+        for asset in ["hidden/target.png", "public/../hidden/target.png", "/etc/passwd", "public/none"] {
+            let package = Package::new();
+            package.edit("task.toml", "public/logo.txt", asset);
+            let turns = package.load().turns();
+            assert_eq!(turns[0].inputs.len(), 1, "{asset}");
+        }
+    }
+
+    #[test]
+    fn the_digest_follows_every_file() {
+        let package = Package::new();
+        let before = package.load().digest();
+        assert_eq!(package.load().digest(), before);
+        package.put("script/draft-1.html", "<p>86</p>");
+        assert_ne!(package.load().digest(), before);
+    }
+
+    #[test]
+    fn what_is_missing_is_named_with_a_way_out() {
+        let package = Package::new();
+        std::fs::remove_file(package.dir.join("source.png")).unwrap();
+        let error = Task::load(&package.dir).unwrap_err();
+        assert!(matches!(&error, TaskError::Missing { name, .. } if name == "source.png"), "{error:?}");
+        assert!(Task::load_unrendered(&package.dir).is_ok());
+        std::fs::remove_file(package.dir.join("hidden/target.html")).unwrap();
+        assert!(matches!(Task::load_unrendered(&package.dir), Err(TaskError::Missing { .. })));
+    }
+
+    #[test]
+    fn a_mistake_is_reported_with_file_place_and_hint() {
+        let package = Package::new();
+        package.edit("task.toml", "difficulty = \"hard\"", "difficulty = \"hart\"");
+        let report = miette::Report::new(Task::load(&package.dir).unwrap_err());
+        let text = format!("{report:?}");
+        assert!(text.contains("task.toml"), "{text}");
+        assert!(text.contains("did you mean `hard`?"), "{text}");
+        assert!(text.contains("difficulty = \"hart\""), "{text}");
+    }
+
+    #[test]
+    fn folder_and_name_must_agree() {
+        let package = Package::new();
+        package.edit("task.toml", "id = \"sample\"", "id = \"other\"");
+        assert!(matches!(Task::load(&package.dir), Err(TaskError::FolderName { .. })));
+        package.edit("task.toml", "id = \"other\"", "id = \"../other\"");
+        assert!(matches!(Task::load(&package.dir), Err(TaskError::Toml { .. })));
+    }
+
+    #[test]
+    fn a_link_in_a_package_is_refused() {
+        let package = Package::new();
+        std::os::unix::fs::symlink("/etc/passwd", package.dir.join("public/passwd")).unwrap();
+        assert!(matches!(Task::load(&package.dir), Err(TaskError::Refused { .. })));
+    }
+
+    #[test]
+    fn rubbish_never_panics() {
+        for rubbish in
+            [b"\xff\xfe".as_slice(), b"", b"[solver", b"solver = 3", b"\0\0\0", b"[solver]\ninstruction = 1"]
+        {
+            for file in ["task.toml", "hidden/annotations.toml", "hidden/pictures.toml"] {
+                let package = Package::new();
+                package.put(file, rubbish);
+                assert!(Task::load(&package.dir).is_err(), "{file} {rubbish:?}");
+            }
+        }
+    }
+}

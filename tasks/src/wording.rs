@@ -134,3 +134,82 @@ fn rendering_target(task: &Task) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Package;
+
+    fn both(task: &Task, facts: &Facts) -> String {
+        task_md(task, facts).unwrap() + &prompt(task, facts).unwrap()
+    }
+
+    #[test]
+    fn the_sheet_says_what_is_asked_and_how_to_look_at_it() {
+        let task = Package::new().load();
+        let sheet = task_md(&task, &Facts::default()).unwrap();
+        for part in [
+            "> Change the threshold from 80 to 90.",
+            "`artifact.html`",
+            "HTML",
+            "viewport 1440 x 900",
+            "d3",
+            "`public/logo.txt`",
+            "--window-size=1440,900",
+        ] {
+            assert!(sheet.contains(part), "{part} is not in\n{sheet}");
+        }
+        assert!(!sheet.contains("seconds"), "{sheet}");
+        assert!(!sheet.contains("\n\n\n"), "{sheet}");
+        assert!(sheet.ends_with(".\n"), "{sheet}");
+    }
+
+    #[test]
+    fn the_budget_is_told_only_if_the_run_says_so() {
+        let task = Package::new().load();
+        let facts = Facts { budget: Some(Duration::from_secs(1800)), ..Facts::default() };
+        assert!(task_md(&task, &facts).unwrap().contains("1800 seconds"));
+    }
+
+    #[test]
+    fn an_attached_picture_is_not_called_a_file() {
+        let task = Package::new().load();
+        let with = |image| both(&task, &Facts { image, ..Facts::default() });
+        assert!(with(ImageDelivery::Workspace).contains("The source image is source.png."));
+        assert!(!with(ImageDelivery::Attach).contains("source.png"));
+        assert!(with(ImageDelivery::Attach).contains("attached"));
+        assert!(
+            with(ImageDelivery::Both).contains("source.png")
+                && with(ImageDelivery::Both).contains("attached")
+        );
+    }
+
+    #[test]
+    fn nothing_hidden_and_no_metadata_is_told() {
+        let task = Package::new().load();
+        let text = both(&task, &Facts { budget: Some(Duration::from_secs(9)), ..Facts::default() });
+        let annotations = &task.hidden.annotations;
+        let points =
+            annotations.scoring_points.iter().flat_map(|point| [&point.description, &point.evidence]);
+        let metadata = &task.metadata;
+        let words = [
+            metadata.id.as_str(),
+            &metadata.canary,
+            &metadata.source_artifact_id,
+            "threshold_change",
+            "hard",
+        ];
+        let updates = annotations.required_synchronized_updates.iter().chain(&annotations.expected_delta);
+        for secret in points.chain(updates).map(String::as_str).chain(words) {
+            assert!(!text.contains(secret), "{secret} is in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_template_does_not_run_what_a_task_says() {
+        let package = Package::new();
+        package.edit("task.toml", "Change the threshold from 80 to 90.", "{{ metadata }} {% raw %} <b>&</b>");
+        let sheet = task_md(&package.load(), &Facts::default()).unwrap();
+        assert!(sheet.contains("> {{ metadata }} {% raw %} <b>&</b>"), "{sheet}");
+    }
+}

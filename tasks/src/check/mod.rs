@@ -229,3 +229,109 @@ fn texts(report: &mut Report<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::Package;
+
+    #[track_caller]
+    fn finds(package: &Package, severity: Severity, part: &str) -> Finding {
+        let findings = check(&Task::load_unrendered(&package.dir).unwrap());
+        let found =
+            findings.iter().find(|finding| finding.severity == severity && finding.message.contains(part));
+        found.unwrap_or_else(|| panic!("no {severity:?} says `{part}`: {findings:#?}")).clone()
+    }
+
+    #[test]
+    fn a_good_package_has_no_findings() {
+        assert_eq!(
+            check(&Package::new().load()).iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [""; 0]
+        );
+    }
+
+    #[test]
+    fn a_mistake_in_a_value_is_shown_where_it_stands() {
+        let package = Package::new();
+        package.edit("task.toml", "\"threshold_change\"", "\"treshold\"");
+        let finding = finds(&package, Severity::Error, "no operation `treshold`");
+        let text = std::fs::read_to_string(&finding.file).unwrap();
+        assert_eq!(&text[finding.span.clone().unwrap()], "\"treshold\"");
+        let report = format!("{:?}", miette::Report::new(finding));
+        assert!(report.contains("threshold_change"), "{report}");
+    }
+
+    #[test]
+    fn values_that_contradict_each_other_are_found() {
+        for (file, from, to, part) in [
+            ("task.toml", "language = \"html\"", "language = \"dot\"", "are written in HTML"),
+            ("task.toml", "canary 5d1e0d0e-7a53", "canary", "shorter than 16"),
+            ("task.toml", "public/logo.txt", "hidden/target.png", "not a file of `public/`"),
+            ("task.toml", "Change the threshold from 80 to 90.", " ", "`solver.instruction` is empty"),
+            ("hidden/annotations.toml", "id = \"v1\"", "id = \"d1\"", "are called `d1`"),
+            ("hidden/annotations.toml", "w = 20", "w = 41", "not inside the picture of 40 x 30"),
+            ("hidden/annotations.toml", "type = \"derived\"", "type = \"direct\"", "without derived points"),
+            (
+                "hidden/annotations.toml",
+                "type = \"invariant\"",
+                "type = \"direct\"",
+                "no scoring point of type `invariant`",
+            ),
+            ("script.toml", "draft-1", "draft-2", "which the package does not have"),
+        ] {
+            let package = Package::new();
+            package.edit(file, from, to);
+            finds(&package, Severity::Error, part);
+        }
+    }
+
+    #[test]
+    fn hidden_words_in_what_the_solver_reads_are_found() {
+        for secret in
+            ["The count of warnings falls from two to one.", "canary 5d1e0d0e-7a53", "artifact-17a4"]
+        {
+            let package = Package::new();
+            package.edit("task.toml", "Change the threshold", &format!("{secret} Change the threshold"));
+            finds(&package, Severity::Error, "the solver would read");
+            let package = Package::new();
+            package.put("public/logo.txt", format!("x {secret} y"));
+            finds(&package, Severity::Error, "the solver would find");
+        }
+        let package = Package::new();
+        package.put("public/logo.txt", "<p>90</p>");
+        finds(&package, Severity::Error, "is a copy of a hidden file");
+    }
+
+    #[test]
+    fn pictures_are_compared_with_their_record() {
+        let package = Package::new();
+        package.put("hidden/target.html", "<p>91</p>");
+        finds(&package, Severity::Error, "another version of `hidden/target.html`");
+
+        let package = Package::new();
+        std::fs::copy(package.dir.join("hidden/target.png"), package.dir.join("source.png")).unwrap();
+        finds(&package, Severity::Error, "is not the picture of the record");
+
+        let package = Package::new();
+        package.put("source.png", b"\x89PNG\r\n\x1a\n nothing");
+        finds(&package, Severity::Error, "is not a readable PNG");
+
+        let package = Package::new();
+        std::fs::remove_file(package.dir.join("hidden/pictures.toml")).unwrap();
+        finds(&package, Severity::Warning, "no record says");
+
+        let package = Package::new();
+        std::fs::remove_file(package.dir.join("source.png")).unwrap();
+        finds(&package, Severity::Error, "is missing");
+    }
+
+    #[test]
+    fn unusual_is_only_a_warning() {
+        let package = Package::new();
+        package.edit("task.toml", "difficulty = \"hard\"", "difficulty = \"easy\"");
+        finds(&package, Severity::Warning, "is unusual at difficulty `easy`");
+        finds(&package, Severity::Warning, "an easy task with 1 derived points");
+        assert!(!has_errors(&check(&package.load())));
+    }
+}
