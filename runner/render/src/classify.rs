@@ -28,6 +28,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) oom_kills: u64,
     /// Forks that the limit on processes refused.
     pub(crate) forks_refused: u64,
+    /// It printed more than there was room for.
+    pub(crate) log_full: bool,
     /// What it printed, the end of both streams.
     pub(crate) log: &'a str,
     /// What its picture is.
@@ -43,7 +45,7 @@ const MAX_MESSAGE: usize = 500;
 
 /// Answers in the order that [`RenderStatus`] documents.
 pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
-    let Evidence { exit, timed_out, oom_kills, forks_refused, log, picture } = evidence;
+    let Evidence { exit, timed_out, oom_kills, forks_refused, log_full, log, picture } = evidence;
     if timed_out {
         return plain(RenderStatus::Timeout, "the time limit passed");
     }
@@ -69,7 +71,8 @@ pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
     {
         return plain(RenderStatus::PidsLimit, "the limit on processes was hit");
     }
-    if code == Some(FILE_TOO_LARGE)
+    if log_full
+        || code == Some(FILE_TOO_LARGE)
         || log.contains("No space left on device")
         || log.contains("File too large")
     {
@@ -131,12 +134,20 @@ fn dot_complaint(log: &str) -> (Option<String>, Option<u32>) {
 }
 
 fn tex_complaint(log: &str) -> (Option<String>, Option<u32>) {
-    // With -file-line-error the first complaint has its place in front of it.
-    if let Some(found) = TEX_AT.as_ref().and_then(|it| it.captures(log)) {
-        return (Some(found[2].to_owned()), number(found.get(1)));
-    }
-    let message = TEX.as_ref().and_then(|it| it.captures(log)).map(|it| it[1].to_owned());
-    (message, TEX_LINE.as_ref().and_then(|it| it.captures(log)).and_then(|it| number(it.get(1))))
+    // Most complaints have their place in front of them; one about a missing file has not, and is followed by a placed
+    // one that says nothing.
+    let placed = TEX_AT.as_ref().and_then(|it| it.captures(log));
+    let bare = TEX.as_ref().and_then(|it| it.captures(log));
+    let start = |found: &regex::Captures<'_>| found.get(0).map_or(usize::MAX, |it| it.start());
+    let line = placed.as_ref().and_then(|it| number(it.get(1)));
+    let line =
+        line.or_else(|| TEX_LINE.as_ref().and_then(|it| it.captures(log)).and_then(|it| number(it.get(1))));
+    let message = match (&placed, &bare) {
+        (Some(placed), Some(bare)) if start(bare) < start(placed) => Some(bare[1].to_owned()),
+        (Some(placed), _) => Some(placed[2].to_owned()),
+        (None, bare) => bare.as_ref().map(|it| it[1].to_owned()),
+    };
+    (message, line)
 }
 
 fn python_complaint(log: &str) -> (Option<String>, Option<u32>) {
@@ -161,6 +172,7 @@ mod tests {
             timed_out: false,
             oom_kills: 0,
             forks_refused: 0,
+            log_full: false,
             log,
             picture,
         }
@@ -197,6 +209,7 @@ mod tests {
         assert_eq!(status(Evidence { forks_refused: 3, ..evidence(0, "", Ok(&GOOD)) }), S::Rendered);
         assert_eq!(status(evidence(1, "OSError: [Errno 28] No space left on device", nothing)), S::DiskLimit);
         assert_eq!(status(evidence(153, "", nothing)), S::DiskLimit);
+        assert_eq!(status(Evidence { log_full: true, ..evidence(1, "", nothing) }), S::DiskLimit);
         assert_eq!(status(evidence(134, "", nothing)), S::Crash);
         assert_eq!(status(Evidence { exit: None, ..evidence(0, "", nothing) }), S::Crash);
     }
@@ -215,6 +228,12 @@ mod tests {
         let log = "(./artifact.tex\n./artifact.tex:7: Undefined control sequence.\nl.7 \\foo\n";
         complains(RenderMode::Tikz, log, "Undefined control sequence.", Some(7));
         let log = "! LaTeX Error: File `x.sty' not found.\n\nl.3 \\begin\n";
+        complains(
+            RenderMode::Tikz,
+            &format!("{log}./artifact.tex:4: Emergency stop.\n"),
+            "LaTeX Error: File `x.sty' not found.",
+            Some(4),
+        );
         complains(RenderMode::Circuitikz, log, "LaTeX Error: File `x.sty' not found.", Some(3));
 
         let log = "Traceback (most recent call last):\n  File \"/x/draw.py\", line 9, in <module>\n  \

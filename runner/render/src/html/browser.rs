@@ -34,7 +34,6 @@ const ARGUMENTS: &[&str] = &[
     "--no-sandbox",
     "--disable-gpu",
     "--hide-scrollbars",
-    "--force-device-scale-factor=1",
     "--disable-lcd-text",
     "--font-render-hinting=none",
     "--force-color-profile=srgb",
@@ -51,8 +50,6 @@ const ARGUMENTS: &[&str] = &[
     "--disable-checker-imaging",
     "--disable-image-animation-resync",
     "--block-new-web-contents",
-    // As for a file that is opened directly: some interfaces exist for such pages only.
-    "--unsafely-treat-insecure-origin-as-secure=http://artifact.invalid",
     "--user-data-dir=/tmp/profile",
     "--remote-debugging-port=9222",
 ];
@@ -73,6 +70,8 @@ pub(crate) struct WarmBrowser {
     pub(crate) relay: Relay,
     /// Pages it was given.
     pub(crate) pages: u32,
+    /// Device pixels per CSS pixel: a property of the whole browser, for frames of our own have no other.
+    pub(crate) scale: u32,
     /// Turns true when the connection has ended.
     pub(crate) ended: watch::Receiver<bool>,
     room: RenderRoom,
@@ -87,6 +86,7 @@ impl WarmBrowser {
         sandbox: &dyn Sandbox,
         options: &RendererOptions,
         label: &str,
+        scale: u32,
     ) -> Result<Self, RenderError> {
         let folder = room::folder(options)?;
         // The parent is closed to others; the room's user must make a socket in it.
@@ -98,7 +98,7 @@ impl WarmBrowser {
         };
         let room = room::open(sandbox, options, folder, furniture).await?;
         // From here on the room closes itself if this fails.
-        let process = start(&room).await?;
+        let process = start(&room, scale).await?;
         let socket = shared.join(SOCKET);
         let address = tokio::time::timeout(UP, address(&socket))
             .await
@@ -119,7 +119,7 @@ impl WarmBrowser {
             // Nobody listening is fine.
             let _ = told.send(true);
         });
-        Ok(Self { client, relay, pages: 0, ended, room, process, driver, oom_kills: 0 })
+        Ok(Self { client, relay, pages: 0, scale, ended, room, process, driver, oom_kills: 0 })
     }
 
     /// Whether it can still be spoken to.
@@ -151,10 +151,12 @@ impl WarmBrowser {
     }
 }
 
-async fn start(room: &RenderRoom) -> Result<oneshot::Receiver<ProcessEnd>, RenderError> {
+async fn start(room: &RenderRoom, scale: u32) -> Result<oneshot::Receiver<ProcessEnd>, RenderError> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    let mut argv: Vec<String> = ARGUMENTS.iter().map(|&word| word.to_owned()).collect();
+    argv.push(format!("--force-device-scale-factor={scale}"));
     let command = Command {
-        argv: ARGUMENTS.iter().map(|&word| word.to_owned()).collect(),
+        argv,
         env: ENVIRONMENT.iter().map(owned).collect(),
         cwd: "/tmp".to_owned(),
         // It has nothing to say that DevTools does not say better.

@@ -35,14 +35,15 @@ impl Pages {
         job: &RenderJob,
         source: &[u8],
     ) -> Result<Finding, RenderError> {
-        let first = match self.take() {
+        let scale = job.settings.html.scale;
+        let first = match self.take(scale).await? {
             Some(browser) => browser,
-            None => WarmBrowser::open(sandbox, options, &job.label).await?,
+            None => WarmBrowser::open(sandbox, options, &job.label, scale).await?,
         };
         match self.draw(first, job, source).await {
             Err(error @ RenderError::Browser { .. }) => {
                 tracing::warn!(%error, "a browser did not take a page; another one is tried");
-                let second = WarmBrowser::open(sandbox, options, &job.label).await?;
+                let second = WarmBrowser::open(sandbox, options, &job.label, scale).await?;
                 self.draw(second, job, source).await
             }
             other => other,
@@ -51,7 +52,8 @@ impl Pages {
 
     /// Closes every browser that waits.
     pub(crate) async fn close(&self) -> Result<(), RenderError> {
-        while let Some(browser) = self.take() {
+        let idle = std::mem::take(&mut *self.lock());
+        for browser in idle {
             browser.close().await?;
         }
         Ok(())
@@ -82,9 +84,26 @@ impl Pages {
         Ok(finding(drawn, memory).await)
     }
 
-    fn take(&self) -> Option<WarmBrowser> {
-        let mut idle = self.lock();
-        std::iter::from_fn(|| idle.pop()).find(WarmBrowser::is_alive)
+    /// A living browser of this scale. If there is none, one of another scale makes room for it.
+    async fn take(&self, scale: u32) -> Result<Option<WarmBrowser>, RenderError> {
+        loop {
+            let taken = {
+                let mut idle = self.lock();
+                let fitting = idle.iter().rposition(|browser| browser.scale == scale);
+                fitting.map(|at| idle.remove(at)).or_else(|| idle.pop())
+            };
+            match taken {
+                Some(browser) if browser.scale == scale && browser.is_alive() => return Ok(Some(browser)),
+                Some(other) => {
+                    let fits = other.scale == scale;
+                    other.close().await?;
+                    if !fits {
+                        return Ok(None);
+                    }
+                }
+                None => return Ok(None),
+            }
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<WarmBrowser>> {

@@ -126,9 +126,6 @@ async fn prepare(
     page.execute(performance::DisableParams::default()).await?;
     page.execute(fetch::EnableParams::default()).await?;
     page.execute(AddScriptToEvaluateOnNewDocumentParams::new(include_str!("seed.js"))).await?;
-    if settings.scale != 1 {
-        page.execute(window(settings, settings.height)).await?;
-    }
     let pause = SetVirtualTimePolicyParams::builder()
         .policy(VirtualTimePolicy::Pause)
         .initial_virtual_time(TimeSinceEpoch::new(START))
@@ -166,6 +163,8 @@ async fn perform(
         drawn = stage.draw(&job.settings.html) => match drawn {
             Ok((Some(png), notes)) => (End::Picture(png), notes),
             Ok((None, notes)) => (End::NoPicture, notes),
+            // The client waits for half a minute: no frame of a decent page takes a hundredth of that.
+            Err(CdpError::Timeout) => (End::TimedOut, None),
             Err(error) => (End::Crashed(format!("the browser lost the page: {error}")), None),
         },
         why = warden.watch() => (End::Crashed(why), None),

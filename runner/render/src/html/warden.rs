@@ -20,8 +20,9 @@ use futures_util::StreamExt as _;
 use crate::Asset;
 use crate::tool::is_plain;
 
-/// Where pages believe to be: a name that exists nowhere (RFC 2606). Not a `file:` address, which may show other files.
-pub(crate) const ORIGIN: &str = "http://artifact.invalid/";
+/// Where pages believe to be: not at a `file:` address, which may show other files, but at a local name, which gives a
+/// page the same interfaces (those of a "secure context"). Nothing of it is ever asked of a network.
+pub(crate) const ORIGIN: &str = "http://artifact.localhost/";
 
 /// How many refused addresses are kept, and how much of each.
 const MAX_REQUESTS: usize = 100;

@@ -26,8 +26,10 @@ def watch(event, arguments):
 
 def is_picture(path):
     try:
+        if not os.path.isfile(path):
+            return False
         with open(path, "rb") as file:
-            return os.path.isfile(path) and file.read(8) == PNG
+            return file.read(8) == PNG
     except OSError:
         return False
 

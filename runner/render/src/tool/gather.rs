@@ -13,6 +13,8 @@ use crate::room::RenderRoom;
 pub(crate) const LOGS: &str = "/log";
 pub(crate) const STDOUT: &str = "/log/stdout";
 pub(crate) const STDERR: &str = "/log/stderr";
+/// How much they may print.
+pub(crate) const LOG_BYTES: u64 = 32 << 20;
 
 /// How much of each stream is read, and how much of both is kept in the record.
 const LOG_TAIL: usize = 64 << 10;
@@ -45,11 +47,13 @@ pub(crate) struct Gathered {
     pub(crate) picture: Result<Vec<u8>, Fault>,
     /// Forks that were refused.
     pub(crate) forks_refused: u64,
+    /// The tool printed more than there was room for.
+    pub(crate) log_full: bool,
 }
 
 impl Default for Gathered {
     fn default() -> Self {
-        Self { log: String::new(), picture: Err(Fault::Missing), forks_refused: 0 }
+        Self { log: String::new(), picture: Err(Fault::Missing), forks_refused: 0, log_full: false }
     }
 }
 
@@ -159,7 +163,10 @@ impl Reading {
             }
             Some(_) => Ok(picture.bytes),
         };
-        Ok(Gathered { log: log(&stdout.bytes, &stderr.bytes), picture, forks_refused })
+        let printed = stdout.size.unwrap_or(0).saturating_add(stderr.size.unwrap_or(0)) as u64;
+        // The last page is lost to rounding.
+        let log_full = printed + (8 << 10) > LOG_BYTES;
+        Ok(Gathered { log: log(&stdout.bytes, &stderr.bytes), picture, forks_refused, log_full })
     }
 }
 

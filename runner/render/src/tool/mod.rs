@@ -23,7 +23,6 @@ const TIMED_OUT: ExitStatus = ExitStatus::Code(124);
 /// Bytes of the memory file systems. They count against the room's memory.
 const WORK_BYTES: u64 = 256 << 20;
 const TMP_BYTES: u64 = 512 << 20;
-const LOG_BYTES: u64 = 32 << 20;
 
 /// Renders `source` in a room of its own.
 pub(crate) async fn render(
@@ -61,7 +60,7 @@ async fn open(
         }
         mounts.push(Mount::read_only(&asset.source, format!("{WORK}/{}", asset.name)));
     }
-    let tmpfs = [(WORK, WORK_BYTES), ("/tmp", TMP_BYTES), (gather::LOGS, LOG_BYTES)]
+    let tmpfs = [(WORK, WORK_BYTES), ("/tmp", TMP_BYTES), (gather::LOGS, gather::LOG_BYTES)]
         .map(|(inside, bytes)| Tmpfs { inside: inside.to_owned(), bytes });
     let furniture = Furniture { label: &job.label, mounts, tmpfs: tmpfs.into() };
     room::open(sandbox, options, folder, furniture).await
@@ -149,13 +148,20 @@ async fn run(room: &dyn Room, plan: &Plan, step: &[String], left: Duration) -> R
 
 async fn finding(job: &RenderJob, told: Told) -> Result<Finding, RenderError> {
     let Told { end, timed_out, oom_kills, gathered } = told;
-    let Gathered { log, picture, forks_refused } = gathered;
+    let Gathered { log, picture, forks_refused, log_full } = gathered;
     let (png, examined) = match picture {
         Ok(png) => examine(png).await,
         Err(fault) => (Vec::new(), Err(fault)),
     };
-    let evidence =
-        Evidence { exit: end, timed_out, oom_kills, forks_refused, log: &log, picture: examined.as_ref() };
+    let evidence = Evidence {
+        exit: end,
+        timed_out,
+        oom_kills,
+        forks_refused,
+        log_full,
+        log: &log,
+        picture: examined.as_ref(),
+    };
     let verdict = classify(job.mode, evidence);
     let picture = examined.ok().map(|picture| (png, picture));
     Ok(Finding { verdict, picture, log, external_requests: Vec::new(), dialogs: 0 })

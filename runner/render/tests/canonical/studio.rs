@@ -1,14 +1,15 @@
 //! A renderer for tests, and a way to be sure that it leaves nothing behind.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use base64::Engine as _;
 use proctor_render::{
     ImageRecord, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering,
 };
-use proctor_sandbox::{DockerSandbox, OWNER_LABEL, User};
+use proctor_sandbox::{DockerSandbox, Limits, OWNER_LABEL, User};
 use proctor_tasks::{RenderMode, RenderSettings};
 use proctor_traces::Digest;
 
@@ -53,6 +54,14 @@ impl Studio {
     }
 
     pub(crate) async fn with(concurrency: usize) -> Self {
+        Self::start(concurrency, RendererOptions::default_limits(2)).await
+    }
+
+    pub(crate) async fn with_memory(memory_bytes: u64) -> Self {
+        Self::start(1, Limits { memory_bytes, ..RendererOptions::default_limits(2) }).await
+    }
+
+    async fn start(concurrency: usize, limits: Limits) -> Self {
         let address =
             std::env::var("DOCKER_HOST").unwrap_or_else(|_| "unix:///var/run/docker.sock".to_owned());
         let folder = tempfile::Builder::new().prefix("pr").tempdir_in("/tmp").unwrap();
@@ -67,7 +76,7 @@ impl Studio {
             labels: BTreeMap::from([(OWNER_LABEL.to_owned(), owner.clone())]),
             user: User { uid: 1000, gid: 1000 },
             scratch,
-            limits: RendererOptions::default_limits(2),
+            limits,
             concurrency,
         };
         Self { renderer: Renderer::new(Arc::new(sandbox), options), folder, owner }
@@ -99,12 +108,42 @@ impl Studio {
         self.render(RenderJob::new(source, mode, settings, "test")).await
     }
 
+    /// Containers of this renderer, running or not.
+    fn containers(&self) -> Vec<String> {
+        let label = format!("label={OWNER_LABEL}={}", self.owner);
+        docker(&["ps", "-a", "-q", "--filter", &label]).lines().map(str::to_owned).collect()
+    }
+
+    /// How many there are.
+    pub(crate) fn rooms(&self) -> usize {
+        self.containers().len()
+    }
+
+    /// Kills them, as a machine in trouble would.
+    pub(crate) fn kill_rooms(&self) {
+        for id in self.containers() {
+            docker(&["kill", &id]);
+        }
+    }
+
+    /// The picture that a solver's preview command gives for `artifact`.
+    pub(crate) fn preview(&self, mode: RenderMode, settings: &RenderSettings, artifact: &Path) -> Vec<u8> {
+        let command = proctor_tasks::render_command(mode, settings);
+        let mount = format!("{}:/work/{}:ro", artifact.display(), mode.artifact_name());
+        let script =
+            format!("({command}) >/dev/null 2>&1; base64 {}", proctor_tasks::preview_name(mode, settings));
+        let text =
+            docker(&["run", "--rm", "--network", "none", "-v", &mount, &image().id, "sh", "-c", &script]);
+        base64::engine::general_purpose::STANDARD.decode(text.replace('\n', "")).unwrap()
+    }
+
     /// Closes the renderer; no container of it may be left.
     pub(crate) async fn close(self) {
-        self.renderer.close().await.unwrap();
-        let label = format!("label={OWNER_LABEL}={}", self.owner);
+        let Self { renderer, folder, owner } = self;
+        renderer.close().await.unwrap();
+        let label = format!("label={OWNER_LABEL}={owner}");
         assert_eq!(docker(&["ps", "-a", "-q", "--filter", &label]), "", "containers were left");
-        let left = std::fs::read_dir(self.folder.path().join("s")).unwrap().count();
+        let left = std::fs::read_dir(folder.path().join("s")).unwrap().count();
         assert_eq!(left, 0, "folders were left");
     }
 }
