@@ -27,5 +27,5 @@ mod tool;
 
 pub use error::RenderError;
 pub use job::{Asset, RenderJob, Rendering};
-pub use record::{ImageRecord, RenderRecord, RenderStatus};
+pub use record::{RenderRecord, RenderStatus};
 pub use renderer::{Renderer, RendererOptions};

@@ -1,8 +1,7 @@
 //! `render.json`: everything about one rendering but the picture itself.
 
-use proctor_sandbox::image::ImageIdentity;
 use proctor_tasks::{RenderMode, RenderSettings};
-use proctor_traces::Digest;
+use proctor_traces::{Digest, ImageIdentity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,26 +40,6 @@ impl RenderStatus {
     }
 }
 
-/// The image that a picture was made in.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ImageRecord {
-    /// The reference it was started by.
-    pub reference: String,
-    /// The engine's id of it.
-    pub id: String,
-    /// Digest of its recipe.
-    pub inputs: Digest,
-    /// Digest of the list of its packages: equal ones should draw equal pixels.
-    pub packages: Digest,
-}
-
-impl From<ImageIdentity> for ImageRecord {
-    fn from(image: ImageIdentity) -> Self {
-        let ImageIdentity { reference, id, inputs, packages } = image;
-        Self { reference, id, inputs, packages }
-    }
-}
-
 /// The content of `render.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RenderRecord {
@@ -85,7 +64,7 @@ pub struct RenderRecord {
     /// With which settings.
     pub settings: RenderSettings,
     /// In which image.
-    pub image: ImageRecord,
+    pub image: ImageIdentity,
     /// Wall time in milliseconds from the start of the work (a wait for a free slot is not in it) to the picture.
     pub duration_ms: u64,
     /// What went wrong, or what should be known beside the picture; for a person.

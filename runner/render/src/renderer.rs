@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use proctor_sandbox::{Limits, Sandbox, User};
 use proctor_tasks::RenderMode;
-use proctor_traces::Digest;
+use proctor_traces::{Digest, ImageIdentity};
 use tokio::sync::Semaphore;
 
 use crate::classify::Verdict;
 use crate::html::Pages;
 use crate::picture::{self, Fault, Picture};
 use crate::source::{self, MAX_SOURCE_BYTES};
-use crate::{ImageRecord, RenderError, RenderJob, RenderRecord, RenderStatus, Rendering, tool};
+use crate::{RenderError, RenderJob, RenderRecord, RenderStatus, Rendering, tool};
 
 /// What all renderings of one renderer share.
 #[derive(Clone, Debug)]
 pub struct RendererOptions {
     /// The toolchain image.
-    pub image: ImageRecord,
+    pub image: ImageIdentity,
     /// Labels of every room: at least owner and run, so that leftovers are found. Kind and trial are added.
     pub labels: BTreeMap<String, String>,
     /// Who the tools run as; never root.

@@ -19,7 +19,7 @@ use crate::{RenderError, RendererOptions};
 /// Where the shared folder is in the room.
 const SHARED: &str = "/run/browser";
 const SOCKET: &str = "devtools";
-/// DevTools' port; the room has a network of its own.
+/// The browser's own port; the room has a network of its own.
 const PORT: u16 = 9222;
 
 /// How long a browser may take to come up on a loaded machine.
@@ -171,7 +171,7 @@ async fn start(room: &RenderRoom, scale: u32) -> Result<oneshot::Receiver<Proces
     Ok(running.end)
 }
 
-/// Asks until the browser answers; returns the path of its DevTools address.
+/// Asks until the browser answers; returns the path of its address.
 async fn address(socket: &Path) -> String {
     loop {
         if let Ok(Some(path)) = ask(socket).await {

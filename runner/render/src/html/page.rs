@@ -152,14 +152,7 @@ async fn perform(
         // An error means that the sender is gone, and the connection with it.
         let _ = ended.wait_for(|ended| *ended).await;
     };
-    let lost = || {
-        if browser.relay.is_exceeded() {
-            End::TooMuch
-        } else {
-            End::Crashed("the browser crashed".to_owned())
-        }
-    };
-    tokio::select! {
+    let (end, notes) = tokio::select! {
         drawn = stage.draw(&job.settings.html) => match drawn {
             Ok((Some(png), notes)) => (End::Picture(png), notes),
             Ok((None, notes)) => (End::NoPicture, notes),
@@ -168,9 +161,11 @@ async fn perform(
             Err(error) => (End::Crashed(format!("the browser lost the page: {error}")), None),
         },
         why = warden.watch() => (End::Crashed(why), None),
-        () = gone => (lost(), None),
+        () = gone => (End::Crashed("the browser crashed".to_owned()), None),
         () = tokio::time::sleep(job.settings.timeout()) => (End::TimedOut, None),
-    }
+    };
+    // The connection was cut by us then, which looks like a crash in one of several ways.
+    if browser.relay.is_exceeded() { (End::TooMuch, None) } else { (end, notes) }
 }
 
 /// The page and its clock.

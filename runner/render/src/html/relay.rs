@@ -1,4 +1,4 @@
-//! The way to DevTools: a loopback port on the host that accepts one connection and closes, carried to a Unix socket in
+//! The way to the browser: a loopback port on the host that accepts one connection and closes, carried to a Unix socket in
 //! a folder that the room shares, carried by the guest to the browser's own port.
 
 use std::io;

@@ -136,8 +136,7 @@ mod pages {
 
     #[tokio::test]
     async fn a_page_that_talks_too_much_is_cut_off() {
-        let page =
-            "<!doctype html><script>const words = 'x'.repeat(1 << 24);\
+        let page = "<!doctype html><script>const words = 'x'.repeat(1 << 24);\
              setInterval(() => fetch('/x', { method: 'POST', body: words }).catch(() => {}), 1)</script>";
         let studio = Studio::open().await;
         expect(&studio.draw(RenderMode::Html, page).await, RenderStatus::TooLarge);

@@ -6,12 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use proctor_render::{
-    ImageRecord, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering,
-};
+use proctor_render::{RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, Rendering};
 use proctor_sandbox::{DockerSandbox, Limits, OWNER_LABEL, User};
 use proctor_tasks::{RenderMode, RenderSettings};
-use proctor_traces::Digest;
+use proctor_traces::{Digest, ImageIdentity};
 
 /// A renderer with a folder for artifacts, and an owner of its own.
 pub(crate) struct Studio {
@@ -31,7 +29,7 @@ fn docker(arguments: &[&str]) -> String {
 }
 
 /// The newest image of the toolchain.
-fn image() -> ImageRecord {
+fn image() -> ImageIdentity {
     let images = docker(&[
         "image",
         "ls",
@@ -45,7 +43,7 @@ fn image() -> ImageRecord {
         images.lines().next().expect("these tests need the toolchain image: run `proctor image build`");
     let (id, reference) = newest.split_once(' ').unwrap();
     let digest = Digest::of(id.as_bytes());
-    ImageRecord { reference: reference.to_owned(), id: id.to_owned(), inputs: digest, packages: digest }
+    ImageIdentity { reference: reference.to_owned(), id: id.to_owned(), inputs: digest, packages: digest }
 }
 
 impl Studio {
