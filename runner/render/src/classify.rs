@@ -56,7 +56,7 @@ pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
     if code == Some(0) && oom_kills == 0 {
         match picture {
             Ok(Picture { blank: false, .. }) => {
-                return Verdict { status: RenderStatus::Rendered, message: None, line: None };
+                return Verdict { status: RenderStatus::Rendered, message: note(mode, log), line: None };
             }
             Ok(_) => return plain(RenderStatus::Blank, "every pixel has the same colour"),
             Err(Fault::TooLarge(why)) => return plain(RenderStatus::TooLarge, why),
@@ -101,6 +101,15 @@ fn plain(status: RenderStatus, message: &str) -> Verdict {
     Verdict { status, message: Some(message.chars().take(MAX_MESSAGE).collect()), line: None }
 }
 
+/// What should be known beside a good picture.
+fn note(mode: RenderMode, log: &str) -> Option<String> {
+    if !matches!(mode, RenderMode::Tikz | RenderMode::Circuitikz) {
+        return None;
+    }
+    let pages = PAGES.as_ref()?.captures(log)?;
+    Some(format!("the document has {} pages; the picture is the first", &pages[1]))
+}
+
 /// What a tool's own words say is wrong, and in which line of the artifact.
 fn complaint(mode: RenderMode, log: &str) -> (Option<String>, Option<u32>) {
     match mode {
@@ -118,6 +127,8 @@ fn pattern(text: &str) -> Option<Regex> {
 
 static DOT: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^Error: (.*?(?:in line (\d+).*)?)$"));
 static TEX_AT: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^(?:\./)?[^:\s]+\.\w+:(\d+): (.+)$"));
+static PAGES: LazyLock<Option<Regex>> =
+    LazyLock::new(|| pattern(r"(?m)^Output written on artifact\.pdf \((\d+) pages, "));
 static TEX: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^! (.+)$"));
 static TEX_LINE: LazyLock<Option<Regex>> = LazyLock::new(|| pattern(r"(?m)^l\.(\d+) "));
 static FRAME: LazyLock<Option<Regex>> =
@@ -243,6 +254,15 @@ mod tests {
         let log =
             "  File \"/work/artifact.py\", line 4\n    x = (\n        ^\nSyntaxError: '(' was never closed\n";
         complains(RenderMode::Python, log, "SyntaxError: '(' was never closed", Some(4));
+    }
+
+    #[test]
+    fn further_pages_are_mentioned() {
+        let log = "Output written on artifact.pdf (3 pages, 12 bytes).\n";
+        let verdict = classify(RenderMode::Tikz, evidence(0, log, Ok(&GOOD)));
+        assert_eq!(verdict.message.as_deref(), Some("the document has 3 pages; the picture is the first"));
+        let verdict = classify(RenderMode::Tikz, evidence(0, &log.replace("3 pages", "1 page"), Ok(&GOOD)));
+        assert_eq!(verdict, Verdict { status: S::Rendered, message: None, line: None });
     }
 
     #[test]

@@ -79,7 +79,38 @@ pub struct RenderRecord {
     /// Dialogs that a page opened (alert, confirm, prompt); each was dismissed at once.
     #[serde(default)]
     pub dialogs: u32,
-    /// End of what the tool printed, at most 8 KiB.
+    /// End of what the tool printed, at most 8 KiB; of a page, what its scripts complained about.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let digest = Digest::of(b"");
+        let record = RenderRecord {
+            status: RenderStatus::OutOfMemory,
+            width: None,
+            height: None,
+            digest: None,
+            bytes: None,
+            source: digest,
+            mode: RenderMode::Html,
+            settings: RenderSettings::default(),
+            image: ImageIdentity { reference: "r".into(), id: "i".into(), inputs: digest, packages: digest },
+            duration_ms: 3,
+            message: None,
+            line: None,
+            external_requests: Vec::new(),
+            dialogs: 0,
+            log: String::new(),
+        };
+        let text = serde_json::to_value(&record).unwrap();
+        assert_eq!(text["status"], "out_of_memory");
+        assert!(text.get("width").is_none() && text.get("log").is_none());
+        assert_eq!(serde_json::from_value::<RenderRecord>(text).unwrap(), record);
+    }
 }

@@ -101,8 +101,9 @@ impl Renderer {
         Ok(self.seal(job, source.digest, finding, start.elapsed()))
     }
 
-    /// Closes the warm browsers.
-    pub async fn close(self) -> Result<(), RenderError> {
+    /// Closes the warm browsers; a page that is rendered afterwards starts another. Dropping the renderer closes them
+    /// too, in the background and without telling.
+    pub async fn close(&self) -> Result<(), RenderError> {
         self.pages.close().await
     }
 

@@ -1,5 +1,7 @@
 //! One browser in one room: started, reached, and asked after its health.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use futures_util::StreamExt as _;
 use proctor_sandbox::{Bridge, Command, Endpoint, Mount, ProcessEnd, Sandbox, Tmpfs};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::relay::Relay;
@@ -96,7 +98,11 @@ impl WarmBrowser {
             mounts: vec![Mount::writable(&shared, SHARED)],
             tmpfs: vec![Tmpfs { inside: "/tmp".to_owned(), bytes: 512 << 20 }],
         };
-        let room = room::open(sandbox, options, folder, furniture).await?;
+        let mut room = room::open(sandbox, options, folder, furniture).await?;
+        // The guest's remarks about a browser that is not up yet; unread, they would hold it back one day.
+        let (_, empty) = mpsc::channel(1);
+        let mut remarks = std::mem::replace(&mut room.output, empty);
+        tokio::spawn(async move { while remarks.recv().await.is_some() {} });
         // From here on the room closes itself if this fails.
         let process = start(&room, scale).await?;
         let socket = shared.join(SOCKET);
@@ -111,6 +117,7 @@ impl WarmBrowser {
             .await
             .map_err(|_| RenderError::browser("did not accept a connection"))?
             .map_err(|error| RenderError::browser(format!("did not accept a connection: {error}")))?;
+        close_folder(&shared)?;
         let (told, ended) = watch::channel(false);
         let driver = tokio::spawn(async move {
             // After its first error the handler would wait forever.
@@ -149,6 +156,16 @@ impl WarmBrowser {
         driver.abort();
         Ok(room.close().await?)
     }
+}
+
+/// Takes the shared folder from the room's user, who has no more business in it: it lies on the host's disk. As another
+/// user than root we are that user, and could not remove the folder ourselves.
+fn close_folder(shared: &Path) -> Result<(), RenderError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    std::fs::set_permissions(shared, Permissions::from_mode(0o555))
+        .map_err(RenderError::io("closing the folder", shared))
 }
 
 async fn start(room: &RenderRoom, scale: u32) -> Result<oneshot::Receiver<ProcessEnd>, RenderError> {

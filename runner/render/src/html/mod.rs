@@ -112,7 +112,7 @@ impl Pages {
 }
 
 async fn finding(drawn: Drawn, out_of_memory: bool) -> Finding {
-    let Drawn { end, notes, external_requests, dialogs, .. } = drawn;
+    let Drawn { end, notes, complaints, external_requests, dialogs, .. } = drawn;
     let (status, message, picture) = match end {
         End::TimedOut => (RenderStatus::Timeout, Some("the time limit passed".to_owned()), None),
         End::Crashed(_) if out_of_memory => {
@@ -138,5 +138,5 @@ async fn finding(drawn: Drawn, out_of_memory: bool) -> Finding {
         },
     };
     let verdict = Verdict { status, message, line: None };
-    Finding { verdict, picture, log: String::new(), external_requests, dialogs }
+    Finding { verdict, picture, log: complaints, external_requests, dialogs }
 }

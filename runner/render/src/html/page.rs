@@ -49,6 +49,9 @@ const HOUSEKEEPING: Duration = Duration::from_secs(20);
 /// How long a context may take to go, endless loop and all; it takes about 50 ms.
 const DISPOSAL: Duration = Duration::from_secs(5);
 
+/// Most characters of what a page's scripts complain about.
+const MAX_COMPLAINTS: usize = 2000;
+
 /// How a page ended.
 pub(crate) enum End {
     /// With a PNG, not looked at yet.
@@ -68,6 +71,8 @@ pub(crate) struct Drawn {
     pub(crate) end: End,
     /// What should be known beside the picture.
     pub(crate) notes: Option<String>,
+    /// What its scripts complained about, a line each.
+    pub(crate) complaints: String,
     pub(crate) external_requests: Vec<String>,
     pub(crate) dialogs: u32,
     /// Nothing of the page is left in the browser.
@@ -93,7 +98,8 @@ pub(crate) async fn draw(
     let disposal = browser.client.dispose_browser_context(context);
     let context_gone = matches!(tokio::time::timeout(DISPOSAL, disposal).await, Ok(Ok(())));
     let Warden { external_requests, dialogs, .. } = warden;
-    Ok(Drawn { end, notes, external_requests, dialogs, context_gone })
+    let complaints = std::mem::take(&mut stage.complaints);
+    Ok(Drawn { end, notes, complaints, external_requests, dialogs, context_gone })
 }
 
 /// Makes a context with an empty page in it, at which time stands still; returns the tick at which its frames begin.
@@ -174,13 +180,14 @@ struct Stage {
     ticks: f64,
     spent: EventStream<EventVirtualTimeBudgetExpired>,
     navigations: EventStream<EventFrameNavigated>,
+    complaints: String,
 }
 
 impl Stage {
     async fn new(page: Page, ticks: f64) -> Result<Self, CdpError> {
         let spent = page.event_listener().await?;
         let navigations = page.event_listener().await?;
-        Ok(Self { page, ticks, spent, navigations })
+        Ok(Self { page, ticks, spent, navigations, complaints: String::new() })
     }
 
     /// Loads the page and draws it; returns the PNG and what should be known beside it.
@@ -192,7 +199,11 @@ impl Stage {
             .silent(true)
             .build()
             .map_err(CdpError::msg)?;
-        self.page.execute(settle).await?;
+        let answer = self.page.execute(settle).await?.result.result.value;
+        if let Some(complaints) = answer.as_ref().and_then(|value| value.as_str()) {
+            let plain = |c: &char| *c == '\n' || !c.is_control();
+            self.complaints = complaints.chars().filter(plain).take(MAX_COMPLAINTS).collect();
+        }
         self.frames(SETTLING).await?;
         let notes = if settings.full_page { self.stretch(settings).await? } else { None };
         Ok((self.shoot().await?, notes))

@@ -9,6 +9,12 @@
   };
   const define = (object, name, value) => Object.defineProperty(object, name, { value, configurable: true, writable: true });
   define(Math, 'random', () => next() / 4294967296);
+  // What scripts complain about is told beside the picture.
+  const complaints = [];
+  const note = (line, what) => { if (complaints.length < 20) complaints.push(`line ${line}: ${what}`.slice(0, 300)); };
+  globalThis.addEventListener('error', (event) => { if (event.message) note(event.lineno, event.message); });
+  globalThis.addEventListener('unhandledrejection', (event) => note('?', `unhandled rejection: ${event.reason}`));
+  Object.defineProperty(globalThis, Symbol.for('proctor.complaints'), { value: complaints });
   if (!globalThis.crypto) return;
   define(Crypto.prototype, 'getRandomValues', (array) => {
     const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);

@@ -14,3 +14,4 @@
     try { if (frame.contentDocument) settle(frame.contentDocument); } catch (_) { /* another origin's */ }
   }
 })(document);
+[...(globalThis[Symbol.for('proctor.complaints')] ?? [])].slice(0, 20).map(String).join('\n');

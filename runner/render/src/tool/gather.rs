@@ -11,12 +11,12 @@ use crate::room::RenderRoom;
 
 /// A memory file system for what the tools print.
 pub(crate) const LOGS: &str = "/log";
-pub(crate) const STDOUT: &str = "/log/stdout";
-pub(crate) const STDERR: &str = "/log/stderr";
+/// Where the two streams of each step go, in the order of the steps.
+pub(crate) const STREAMS: [[&str; 2]; 2] = [["/log/out1", "/log/err1"], ["/log/out2", "/log/err2"]];
 /// How much they may print.
 pub(crate) const LOG_BYTES: u64 = 32 << 20;
 
-/// How much of each stream is read, and how much of both is kept in the record.
+/// How much of each stream is read, and how much of all is kept in the record.
 const LOG_TAIL: usize = 64 << 10;
 const KEPT_LOG: usize = 8 << 10;
 
@@ -60,10 +60,11 @@ impl Default for Gathered {
 /// Reads the logs and the file at `picture`.
 pub(crate) async fn gather(room: &mut RenderRoom, picture: &str) -> Result<Gathered, RenderError> {
     let (tail, most) = (LOG_TAIL.to_string(), MAX_PNG_BYTES.to_string());
-    let words =
-        ["/bin/sh", "-c", SCRIPT, "sh", STDOUT, &tail, "tail", STDERR, &tail, "tail", picture, &most, "head"];
+    let mut words = vec!["/bin/sh", "-c", SCRIPT, "sh"];
+    words.extend(STREAMS.as_flattened().iter().flat_map(|&stream| [stream, tail.as_str(), "tail"]));
+    words.extend([picture, &most, "head"]);
     let command = Command {
-        argv: words.map(str::to_owned).into(),
+        argv: words.into_iter().map(str::to_owned).collect(),
         env: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         cwd: "/".to_owned(),
         ..Command::default()
@@ -119,8 +120,8 @@ struct Reading {
     files: Vec<Sent>,
 }
 
-/// Both logs and the picture.
-const FILES: usize = 3;
+/// All streams and the picture.
+const FILES: usize = 5;
 
 impl Reading {
     fn push(&mut self, bytes: &[u8]) {
@@ -153,7 +154,8 @@ impl Reading {
     fn finish(self) -> Result<Gathered, RenderError> {
         let got = self.files.len();
         let forks_refused = self.forks_refused.unwrap_or(0);
-        let Ok([stdout, stderr, picture]) = <[Sent; FILES]>::try_from(self.files) else {
+        let mut files = self.files;
+        let Some(picture) = files.pop().filter(|_| got == FILES) else {
             return Err(RenderError::Room { message: format!("{got} of {FILES} results could be read") });
         };
         let picture = match picture.size {
@@ -163,21 +165,25 @@ impl Reading {
             }
             Some(_) => Ok(picture.bytes),
         };
-        let printed = stdout.size.unwrap_or(0).saturating_add(stderr.size.unwrap_or(0)) as u64;
+        let printed = files.iter().filter_map(|file| file.size).fold(0, usize::saturating_add) as u64;
         // The last page is lost to rounding.
         let log_full = printed + (8 << 10) > LOG_BYTES;
-        Ok(Gathered { log: log(&stdout.bytes, &stderr.bytes), picture, forks_refused, log_full })
+        Ok(Gathered { log: log(&files), picture, forks_refused, log_full })
     }
 }
 
-/// The ends of both streams, the errors last, in at most [`KEPT_LOG`] bytes.
-fn log(stdout: &[u8], stderr: &[u8]) -> String {
-    let errors = tail(stderr, KEPT_LOG);
-    let mut log = tail(stdout, KEPT_LOG - errors.len());
-    if !log.is_empty() && !errors.is_empty() && !log.ends_with('\n') {
-        log.push('\n');
+/// The streams one after the other, in at most [`KEPT_LOG`] bytes: what was printed last, and errors rather than the
+/// rest.
+fn log(streams: &[Sent]) -> String {
+    let mut log = String::new();
+    for stream in streams.iter().rev() {
+        let mut text = tail(&stream.bytes, KEPT_LOG.saturating_sub(log.len() + 1));
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        log.insert_str(0, &text);
     }
-    log + &errors
+    log
 }
 
 /// The last bytes as text without control characters, at most `most` bytes.
@@ -209,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_same_bytes_in_any_pieces_are_the_same_files() {
-        let whole = b"7\n3 3\nabc-1 0\n900 4\n\n\x89PN";
+        let whole = b"7\n3 3\nabc-1 0\n0 0\n-1 0\n900 4\n\n\x89PN";
         for at in 0..whole.len() {
             let reading = read(&[&whole[..at], &whole[at..]]);
             assert!(reading.is_complete(), "cut at {at}");
@@ -217,25 +223,26 @@ mod tests {
             assert_eq!(reading.files[1], Sent { size: None, bytes: Vec::new() });
             let gathered = reading.finish().unwrap();
             assert_eq!(gathered.forks_refused, 7);
-            assert_eq!(gathered.log, "abc");
+            assert_eq!(gathered.log, "abc\n");
             assert_eq!(gathered.picture, Err(Fault::TooLarge("the picture has 900 bytes".into())));
         }
     }
 
     #[test]
     fn no_file_an_empty_file_and_a_cut_answer_are_no_picture() {
-        let missing = read(&[b"\n0 0\n0 0\n-1 0\n"]).finish().unwrap();
+        let missing = read(&[b"\n0 0\n0 0\n0 0\n0 0\n-1 0\n"]).finish().unwrap();
         assert_eq!((missing.picture, missing.forks_refused), (Err(Fault::Missing), 0));
-        assert_eq!(read(&[b"\n0 0\n0 0\n0 0\n"]).finish().unwrap().picture, Err(Fault::Missing));
-        assert!(read(&[b"\n0 0\n0 0\n9 9\nabc"]).finish().is_err());
+        assert_eq!(read(&[b"\n0 0\n0 0\n0 0\n0 0\n0 0\n"]).finish().unwrap().picture, Err(Fault::Missing));
+        assert!(read(&[b"\n0 0\n0 0\n0 0\n0 0\n9 9\nabc"]).finish().is_err());
         assert!(read(&[b"\nhello\n"]).finish().is_err());
     }
 
     #[test]
     fn logs_are_cut_and_cleaned() {
-        assert_eq!(log(b"out", b"err\x1b[31m\0"), "out\nerr[31m");
+        let sent = |bytes: &[u8]| Sent { size: Some(bytes.len()), bytes: bytes.to_vec() };
+        assert_eq!(log(&[sent(b"out"), sent(b"err\x1b[31m\0")]), "out\nerr[31m\n");
         let flood = vec![0xff; 1 << 20];
-        let kept = log(&flood, &flood);
-        assert!(kept.len() <= KEPT_LOG + 1 && kept.ends_with('\u{fffd}'), "{}", kept.len());
+        let kept = log(&[sent(&flood), sent(&flood), sent(b"last words")]);
+        assert!(kept.len() <= KEPT_LOG && kept.ends_with("\u{fffd}\nlast words\n"), "{}", kept.len());
     }
 }

@@ -88,9 +88,9 @@ struct Told {
 async fn work(room: &mut RenderRoom, plan: &Plan, limit: Duration) -> Result<Told, RenderError> {
     let deadline = Instant::now() + limit;
     let mut told = Told { end: None, timed_out: false, oom_kills: 0, gathered: Gathered::default() };
-    for step in &plan.steps {
+    for (step, streams) in plan.steps.iter().zip(gather::STREAMS) {
         let left = deadline.saturating_duration_since(Instant::now());
-        match run(room.room()?.as_ref(), plan, step, left).await? {
+        match run(room.room()?.as_ref(), plan, step, streams, left).await? {
             Ended::Late => return Ok(Told { timed_out: true, ..told }),
             Ended::RoomGone => {
                 let oom = room.room()?.post_mortem().await?.oom_killed;
@@ -122,7 +122,13 @@ enum Ended {
     RoomGone,
 }
 
-async fn run(room: &dyn Room, plan: &Plan, step: &[String], left: Duration) -> Result<Ended, RenderError> {
+async fn run(
+    room: &dyn Room,
+    plan: &Plan,
+    step: &[String],
+    [stdout, stderr]: [&str; 2],
+    left: Duration,
+) -> Result<Ended, RenderError> {
     let mut argv = vec![GUEST.to_owned(), "bounded".to_owned(), left.as_millis().to_string()];
     argv.extend_from_slice(step);
     let command = Command {
@@ -130,8 +136,8 @@ async fn run(room: &dyn Room, plan: &Plan, step: &[String], left: Duration) -> R
         env: plan.environment(),
         cwd: WORK.to_owned(),
         // Files, not the container's output: what a tool prints without end then fills its own small disk.
-        stdout: Some(gather::STDOUT.to_owned()),
-        stderr: Some(gather::STDERR.to_owned()),
+        stdout: Some(stdout.to_owned()),
+        stderr: Some(stderr.to_owned()),
         ..Command::default()
     };
     let running = match room.run(command).await {

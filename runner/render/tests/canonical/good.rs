@@ -84,16 +84,27 @@ async fn an_animated_page_is_drawn_the_same_by_one_browser_and_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_page_that_only_stands_there_looks_as_in_the_preview() {
+async fn what_a_solver_sees_in_its_preview_is_what_counts() {
     let studio = Studio::open().await;
-    let page = "<!doctype html><body style='font:40px serif;height:800px'><b>Still</b> — é 測試";
-    let source = studio.file("artifact.html", page);
+    let still = "<!doctype html><body style='font:40px serif;height:800px'><b>Still</b> — é 測試";
     let mut settings = RenderSettings::default();
     settings.html.width = 1000;
-    let preview = studio.preview(RenderMode::Html, &settings, &source);
-    let canonical = studio.render(RenderJob::new(source, RenderMode::Html, settings, "still")).await;
-    expect(&canonical, RenderStatus::Rendered);
-    assert!(canonical.png.unwrap() == preview);
+    settings.dot.dpi = 100;
+    settings.tex.dpi = 150;
+    let artifacts = [
+        (RenderMode::Html, still),
+        (RenderMode::Dot, DOT),
+        (RenderMode::Tikz, BARS),
+        (RenderMode::Circuitikz, DIVIDER),
+        (RenderMode::Python, WAVES),
+    ];
+    for (mode, artifact) in artifacts {
+        let source = studio.file(mode.artifact_name(), artifact);
+        let preview = studio.preview(mode, &settings, &source);
+        let canonical = studio.render(RenderJob::new(source, mode, settings.clone(), "preview")).await;
+        expect(&canonical, RenderStatus::Rendered);
+        assert!(canonical.png.unwrap() == preview, "{mode}");
+    }
     studio.close().await;
 }
 

@@ -117,6 +117,13 @@ mod pages {
     }
 
     #[tokio::test]
+    async fn complaints_of_scripts_are_told() {
+        let page = "<!doctype html>\n<p>text</p>\n<script>\nnonsense()\n</script>";
+        let record = ends(RenderMode::Html, page, RenderStatus::Rendered).await;
+        assert_eq!(record.log, "line 4: Uncaught ReferenceError: nonsense is not defined");
+    }
+
+    #[tokio::test]
     async fn a_very_tall_page_is_cut() {
         let page = "<!doctype html><body><p>top</p><div style='height:100000px'></div>";
         let record = ends_within(60, RenderMode::Html, page, RenderStatus::Rendered).await;
@@ -232,6 +239,13 @@ mod papers {
         let record =
             ends(RenderMode::Circuitikz, &paper("", "a\n\\nonsense"), RenderStatus::ArtifactError).await;
         assert_eq!((record.message.as_deref(), record.line), (Some("Undefined control sequence."), Some(5)));
+    }
+
+    #[tokio::test]
+    async fn the_first_page_is_the_picture() {
+        let article = "\\documentclass{article}\\begin{document}one\\newpage two\\end{document}";
+        let record = ends(RenderMode::Tikz, article, RenderStatus::Rendered).await;
+        assert_eq!(record.message.as_deref(), Some("the document has 2 pages; the picture is the first"));
     }
 
     #[tokio::test]

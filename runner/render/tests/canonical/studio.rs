@@ -15,7 +15,25 @@ use proctor_traces::{Digest, ImageIdentity};
 pub(crate) struct Studio {
     renderer: Renderer,
     folder: tempfile::TempDir,
-    owner: String,
+    owner: Owner,
+    image: String,
+}
+
+/// Removes what a failed test leaves.
+struct Owner(String);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        for id in containers(&self.0) {
+            docker(&["rm", "-f", &id]);
+        }
+    }
+}
+
+/// Containers of an owner, running or not.
+fn containers(owner: &str) -> Vec<String> {
+    let label = format!("label={OWNER_LABEL}={owner}");
+    docker(&["ps", "-a", "-q", "--filter", &label]).lines().map(str::to_owned).collect()
 }
 
 fn docker(arguments: &[&str]) -> String {
@@ -69,15 +87,17 @@ impl Studio {
             .await
             .unwrap_or_else(|error| panic!("these tests need a container engine: {error}"));
         let owner = folder.path().file_name().unwrap().to_str().unwrap().to_owned();
+        let image = image();
+        let id = image.id.clone();
         let options = RendererOptions {
-            image: image(),
+            image,
             labels: BTreeMap::from([(OWNER_LABEL.to_owned(), owner.clone())]),
             user: User { uid: 1000, gid: 1000 },
             scratch,
             limits,
             concurrency,
         };
-        Self { renderer: Renderer::new(Arc::new(sandbox), options), folder, owner }
+        Self { renderer: Renderer::new(Arc::new(sandbox), options), folder, owner: Owner(owner), image: id }
     }
 
     /// Puts an artifact down.
@@ -106,20 +126,14 @@ impl Studio {
         self.render(RenderJob::new(source, mode, settings, "test")).await
     }
 
-    /// Containers of this renderer, running or not.
-    fn containers(&self) -> Vec<String> {
-        let label = format!("label={OWNER_LABEL}={}", self.owner);
-        docker(&["ps", "-a", "-q", "--filter", &label]).lines().map(str::to_owned).collect()
-    }
-
-    /// How many there are.
+    /// How many containers it has.
     pub(crate) fn rooms(&self) -> usize {
-        self.containers().len()
+        containers(&self.owner.0).len()
     }
 
     /// Kills them, as a machine in trouble would.
     pub(crate) fn kill_rooms(&self) {
-        for id in self.containers() {
+        for id in containers(&self.owner.0) {
             docker(&["kill", &id]);
         }
     }
@@ -131,16 +145,16 @@ impl Studio {
         let script =
             format!("({command}) >/dev/null 2>&1; base64 {}", proctor_tasks::preview_name(mode, settings));
         let text =
-            docker(&["run", "--rm", "--network", "none", "-v", &mount, &image().id, "sh", "-c", &script]);
+            docker(&["run", "--rm", "--network", "none", "-v", &mount, &self.image, "sh", "-c", &script]);
         base64::engine::general_purpose::STANDARD.decode(text.replace('\n', "")).unwrap()
     }
 
-    /// Closes the renderer; no container of it may be left.
+    /// Closes the renderer, and so ends the test; no container of it may be left.
     pub(crate) async fn close(self) {
-        let Self { renderer, folder, owner } = self;
+        let Self { renderer, folder, owner, .. } = self;
+        let owner = &owner.0;
         renderer.close().await.unwrap();
-        let label = format!("label={OWNER_LABEL}={owner}");
-        assert_eq!(docker(&["ps", "-a", "-q", "--filter", &label]), "", "containers were left");
+        assert_eq!(containers(owner), Vec::<String>::new(), "containers were left");
         let left = std::fs::read_dir(folder.path().join("s")).unwrap().count();
         assert_eq!(left, 0, "folders were left");
     }
