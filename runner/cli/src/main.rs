@@ -1,2 +1,51 @@
-//! placeholder
-fn main() {}
+//! `proctor`: the command line. The only place that reads the environment, prints, and exits.
+//!
+//! Reads top-down: [`main`] parses what was typed, [`commands`] does one thing each, [`failure`] turns what went wrong
+//! into one message with a hint and a documented exit code.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is this crate's work")]
+
+mod args;
+mod commands;
+mod console;
+mod environment;
+mod failure;
+mod laboratory;
+mod rendering;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Cli, Verb};
+use crate::environment::Environment;
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let environment = Environment::read();
+    console::log_to_stderr(cli.verbose);
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::internal(format!("starting the runtime: {error}")))
+        .and_then(|runtime| runtime.block_on(run(cli, &environment)));
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn run(cli: Cli, environment: &Environment) -> Result<ExitCode, Failure> {
+    match cli.verb {
+        Verb::Run(args) => commands::run::run(args, environment).await,
+        Verb::Render(args) => commands::render::render(args, environment).await,
+        Verb::Tasks(verb) => commands::tasks::tasks(verb, environment).await,
+        Verb::Harness(verb) => commands::harness::harness(verb, environment),
+        Verb::Image(verb) => commands::image::image(verb, environment).await,
+        Verb::Preflight(args) => commands::preflight::preflight(args, environment).await,
+        Verb::Show(args) => commands::show::show(&args),
+        Verb::Doctor(args) => commands::doctor::doctor(&args, environment).await,
+        Verb::Sweep(args) => commands::sweep::sweep(&args, environment).await,
+    }
+}

@@ -90,6 +90,16 @@ impl DockerSandbox {
         })
     }
 
+    /// The environment that an image gives its processes. The guest passes nothing on by itself.
+    pub async fn image_environment(&self, image: &str) -> Result<Vec<(String, String)>, SandboxError> {
+        let details =
+            self.docker.inspect_image(image).await.map_err(SandboxError::engine("inspecting the image"))?;
+        let lines = details.config.and_then(|config| config.env).unwrap_or_default();
+        let pair =
+            |line: &String| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(lines.iter().filter_map(pair).collect())
+    }
+
     /// Removes every container of ours whose owner `is_alive` denies; with `dry` only lists them.
     pub async fn sweep(
         &self,

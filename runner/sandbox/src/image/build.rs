@@ -10,13 +10,13 @@ use bollard::errors::Error as EngineError;
 use bollard::query_parameters::{BuildImageOptions, BuildImageOptionsBuilder, RemoveImageOptionsBuilder};
 use bollard::{Docker, body_try_stream};
 use futures_util::TryStreamExt;
-use proctor_traces::Digest;
+use proctor_traces::{Digest, ImageIdentity};
 
 use super::context::{DiskFile, stream_of};
 use super::inputs::{INPUTS, Input, REPOSITORY, expected_reference, inputs_digest};
 use super::{
-    BuildEvent, INPUTS_LABEL, ImageError, ImageIdentity, ImageStatus, PACKAGES_LABEL, base, engine, packages,
-    status, steps::Steps, wheels,
+    BuildEvent, INPUTS_LABEL, ImageError, ImageStatus, PACKAGES_LABEL, base, engine, packages, status,
+    steps::Steps, wheels,
 };
 
 /// Silence that one request may have: a single apt step can be quiet for minutes on a slow machine.

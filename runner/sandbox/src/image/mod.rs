@@ -19,7 +19,8 @@ use std::fmt;
 
 use bollard::Docker;
 use proctor_traces::Digest;
-use serde::{Deserialize, Serialize};
+pub use proctor_traces::ImageIdentity;
+use serde::Serialize;
 
 pub use build::{BuildOptions, build};
 pub use inputs::{expected_reference, inputs_digest};
@@ -33,19 +34,6 @@ pub const PACKAGES_LABEL: &str = "proctor.packages";
 
 /// How many characters of an instruction progress shows.
 const SHOWN: usize = 80;
-
-/// What names an image in every outcome and every rendering.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImageIdentity {
-    /// The reference it is started by: `proctor/toolchain:<12 hex digits of inputs>`.
-    pub reference: String,
-    /// The engine's own id of it, `sha256:…`: the digest of its configuration, which names its layers.
-    pub id: String,
-    /// Digest of the recipe: the files of `images/`.
-    pub inputs: Digest,
-    /// Digest of the list of everything installed, with versions. Equal ones should draw equal pixels.
-    pub packages: Digest,
-}
 
 /// Whether the image of this program's recipe is there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

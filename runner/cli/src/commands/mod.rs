@@ -1,0 +1,24 @@
+//! One module per verb.
+
+pub(crate) mod doctor;
+pub(crate) mod harness;
+pub(crate) mod image;
+pub(crate) mod methods;
+pub(crate) mod preflight;
+pub(crate) mod render;
+pub(crate) mod run;
+pub(crate) mod show;
+pub(crate) mod sweep;
+pub(crate) mod tasks;
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Prints one JSON document on a line of its own.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text =
+        serde_json::to_string(value).map_err(|error| Failure::internal(format!("writing JSON: {error}")))?;
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! `proctor run`: plan, run, render, and say how it went.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proctor_engine::{EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
+use proctor_report::RunSummary;
+use proctor_sandbox::{Limits, Sandbox};
+use proctor_store::{RunDir, TrialId};
+use proctor_tasks::Task;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+
+use super::{methods, print_json};
+use crate::args::{LimitArgs, RunArgs, TaskSelection};
+use crate::console::Console;
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind};
+use crate::laboratory::{Laboratory, absolute, processors};
+use crate::rendering::{Rendering, by_id};
+
+pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result<ExitCode, Failure> {
+    let tasks = select(&args.tasks)?;
+    let methods = methods::of_run(&args, environment)?;
+    check_scripts(&tasks, &methods)?;
+    let laboratory = Laboratory::open(environment).await?;
+
+    let out = absolute(&args.out)?;
+    let name = out.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
+    let version = env!("CARGO_PKG_VERSION");
+    let record = Plan::record(&name, version, &laboratory.image, &tasks, &methods, args.attempts)?;
+    let run = RunDir::open_or_create(&out, &record)?;
+    let mut plan = Plan::new(&tasks, &methods, args.attempts, args.jobs.into())?;
+    plan.retry = RetryPolicy { retries: args.retries, backoff: args.backoff };
+
+    let host = Host {
+        sandbox: Arc::clone(&laboratory.sandbox) as Arc<dyn Sandbox>,
+        image: laboratory.image.clone(),
+        environment: laboratory.sandbox.image_environment(&laboratory.image.id).await?,
+        user: laboratory.user,
+        limits: limits(&args.limits),
+        runtime: environment.runtime(),
+        owner: laboratory.owner.clone(),
+        run: run.clone(),
+    };
+    let rendering =
+        if args.no_render { None } else { Some(Rendering::new(&laboratory, environment, &name)?) };
+    let show = Show { json: args.json, total: plan.trials.len() };
+    let stopped = carry_out(plan, host, &tasks, rendering, show).await?;
+
+    let summary = RunSummary::read(&run)?;
+    if args.json {
+        print_json(&summary)?;
+    } else {
+        println!("{}", summary.table());
+        println!("Results: {}", args.out.display());
+    }
+    Ok(match (stopped, summary.unresolved()) {
+        (true, _) => Kind::Stopped.into(),
+        (false, 0) => ExitCode::SUCCESS,
+        (false, _) => Kind::Incomplete.into(),
+    })
+}
+
+struct Show {
+    json: bool,
+    total: usize,
+}
+
+/// Runs the plan, shows it, and renders behind it. Returns whether the user stopped it.
+async fn carry_out(
+    plan: Plan,
+    host: Host,
+    tasks: &[Arc<Task>],
+    rendering: Option<Rendering>,
+    show: Show,
+) -> Result<bool, Failure> {
+    let stop = Stop::default();
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let mut console = Console::new(show.total, show.json);
+    let run = host.run.clone();
+    let running = tokio::spawn(dispatch(plan, Arc::new(host), stop.clone(), sender));
+
+    // Rendering goes on behind the trials, in a task of its own with a queue before it.
+    let (queue, waiting) = mpsc::unbounded_channel::<TrialId>();
+    let rendered = tokio::spawn(render_queue(rendering, waiting, run, by_id(tasks)));
+    let mut interrupts = Interrupts::listen()?;
+    let mut tick = tokio::time::interval(Duration::from_secs(1));
+    loop {
+        tokio::select! {
+            event = events.recv() => {
+                let Some(event) = event else { break };
+                console.show(&event);
+                match &event {
+                    EngineEvent::Finished(outcome) => {
+                        if show.json {
+                            print_json(outcome)?;
+                        }
+                        // The renderer lives as long as the queue.
+                        let _ = queue.send(outcome.trial.clone());
+                    }
+                    EngineEvent::Skipped { trial } => drop(queue.send(trial.clone())),
+                    _ => {}
+                }
+            }
+            () = interrupts.next() => console.say(interrupts.act(&stop)),
+            _ = tick.tick() => console.tick(),
+        }
+    }
+    drop(queue);
+    running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))?;
+    let stopped = stop.drain.is_cancelled();
+    for problem in rendered.await.map_err(|error| Failure::internal(format!("the renderer: {error}")))? {
+        console.say(&problem);
+    }
+    Ok(stopped)
+}
+
+/// Renders trials as they come; returns what went wrong on our side.
+async fn render_queue(
+    rendering: Option<Rendering>,
+    mut waiting: mpsc::UnboundedReceiver<TrialId>,
+    run: RunDir,
+    tasks: std::collections::HashMap<String, Arc<Task>>,
+) -> Vec<String> {
+    let mut problems = Vec::new();
+    while let Some(id) = waiting.recv().await {
+        let (Some(rendering), Some(task)) = (&rendering, tasks.get(id.task())) else { continue };
+        let folder = run.trial(&id);
+        let result = match folder.outcome() {
+            Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(drop),
+            Ok(None) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if let Err(failure) = result {
+            problems.push(format!("{id}: rendering failed: {failure}"));
+        }
+    }
+    if let Some(rendering) = rendering {
+        if let Err(failure) = rendering.close().await {
+            problems.push(format!("closing the renderer: {failure}"));
+        }
+    }
+    problems
+}
+
+/// Ctrl-C and SIGTERM: once, no new trials; twice, running ones are cancelled; a third time ends at once.
+struct Interrupts {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    count: u32,
+}
+
+impl Interrupts {
+    fn listen() -> Result<Self, Failure> {
+        let listen =
+            |kind| signal(kind).map_err(|error| Failure::internal(format!("listening for signals: {error}")));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            count: 0,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    /// Does what the next interrupt means, and says it.
+    fn act(&mut self, stop: &Stop) -> &'static str {
+        self.count += 1;
+        match self.count {
+            1 => {
+                stop.drain.cancel();
+                "no new trials are started; running ones finish (once more: cancel them)"
+            }
+            2 => {
+                stop.cancel.cancel();
+                "running trials are frozen, collected and cancelled (once more: end at once)"
+            }
+            _ =>
+            {
+                #[expect(clippy::exit, reason = "the user asked three times; the next start sweeps up")]
+                std::process::exit(Kind::Stopped as i32)
+            }
+        }
+    }
+}
+
+/// The tasks that were asked for.
+pub(crate) fn select(selection: &TaskSelection) -> Result<Vec<Arc<Task>>, Failure> {
+    let mut tasks = proctor_tasks::discover(&selection.paths)?;
+    for id in &selection.ids {
+        if tasks.iter().all(|task| task.id().as_str() != id) {
+            let known: Vec<&str> = tasks.iter().take(20).map(|task| task.id().as_str()).collect();
+            return Err(Failure::input(format!("there is no task `{id}`"))
+                .hint(format!("there is: {}", known.join(", "))));
+        }
+    }
+    if !selection.ids.is_empty() {
+        tasks.retain(|task| selection.ids.iter().any(|id| task.id().as_str() == id));
+    }
+    if tasks.is_empty() {
+        return Err(
+            Failure::input("no task package was found").hint("a package is a folder with a task.toml")
+        );
+    }
+    Ok(tasks.into_iter().map(Arc::new).collect())
+}
+
+/// A script that is missing or wrong would fail every trial: say so before the first.
+fn check_scripts(tasks: &[Arc<Task>], methods: &[Arc<Method>]) -> Result<(), Failure> {
+    let scripted = methods.iter().any(|method| {
+        method.model.as_ref().is_some_and(|it| matches!(it.source, proctor_engine::ModelSource::Script))
+    });
+    for task in tasks.iter().filter(|_| scripted) {
+        let path = task.script().ok_or_else(|| {
+            Failure::input(format!("task {} has no script.toml for the scripted model", task.id()))
+                .hint("name a real model with --model PROVIDER/NAME, or leave the task out")
+        })?;
+        proctor_gateway::Script::load(&path)?;
+    }
+    Ok(())
+}
+
+fn limits(args: &LimitArgs) -> Limits {
+    let default = Limits::default_for(processors());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to lie within 0.05 and 512"
+    )]
+    let cpu_millis = args.cpus.map_or(default.cpu_millis, |cpus| (cpus * 1000.0) as u32);
+    Limits { memory_bytes: args.memory, pids: args.pids, cpu_millis, ..default }
+}

@@ -1,0 +1,205 @@
+//! What went wrong, for people: one message, one hint, one exit code. Errors of the libraries become messages here.
+
+use std::process::ExitCode;
+
+use proctor_engine::EngineError;
+use proctor_gateway::{GatewayError, ProvidersError, ScriptError, UpstreamError};
+use proctor_harnesses::{HarnessError, InstallError};
+use proctor_render::RenderError;
+use proctor_sandbox::SandboxError;
+use proctor_sandbox::image::ImageError;
+use proctor_store::StoreError;
+use proctor_tasks::TaskError;
+
+/// Exit codes, as `proctor --help` lists them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A failure of proctor itself.
+    Internal = 1,
+    /// Bad input.
+    Input = 2,
+    /// Something is missing on this machine.
+    Missing = 3,
+    /// Some trials have no valid outcome.
+    Incomplete = 4,
+    /// A check found errors.
+    Findings = 5,
+    /// The user stopped it.
+    Stopped = 130,
+}
+
+impl From<Kind> for ExitCode {
+    fn from(kind: Kind) -> Self {
+        Self::from(kind as u8)
+    }
+}
+
+/// A command that could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+    /// A report with the place in a file, where there is one.
+    report: Option<miette::Report>,
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Failure {
+    fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, report: None }
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(Kind::Internal, message)
+    }
+
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Kind::Input, message)
+    }
+
+    pub(crate) fn missing(message: impl Into<String>) -> Self {
+        Self::new(Kind::Missing, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Prints it to stderr.
+    pub(crate) fn report(self) -> ExitCode {
+        if let Some(report) = self.report {
+            eprintln!("{report:?}");
+        } else {
+            eprintln!("error: {}", self.message);
+        }
+        if let Some(hint) = self.hint {
+            eprintln!("hint: {hint}");
+        }
+        self.kind.into()
+    }
+}
+
+/// An error and its causes in one line, without saying anything twice.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let part = error.to_string();
+        if !text.contains(&part) {
+            text.push_str(": ");
+            text.push_str(&part);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+impl From<TaskError> for Failure {
+    fn from(error: TaskError) -> Self {
+        let message = chain(&error);
+        Self { report: Some(miette::Report::new(error)), ..Self::input(message) }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let message = chain(&error);
+        match error {
+            StoreError::Foreign { .. } => Self::input(message).hint("give --out a new or empty folder"),
+            StoreError::OtherPlan { .. } => Self::input(message).hint(
+                "a run keeps its plan: use another --out for another one, or the old arguments to continue",
+            ),
+            StoreError::Malformed { .. } => Self::input(message),
+            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+                Self::input(message).hint("is this the folder of a run?")
+            }
+            _ => Self::internal(message),
+        }
+    }
+}
+
+impl From<SandboxError> for Failure {
+    fn from(error: SandboxError) -> Self {
+        let message = chain(&error);
+        match error {
+            SandboxError::NoEngine { .. } => Self::missing(message).hint(NO_ENGINE),
+            _ => Self::internal(message).hint("`proctor doctor` checks the engine"),
+        }
+    }
+}
+
+/// How to get an engine.
+pub(crate) const NO_ENGINE: &str = "start Docker (`systemctl start docker`, or as root `apt-get install docker.io && dockerd &`), or set DOCKER_HOST to the socket of an engine that runs";
+
+impl From<ImageError> for Failure {
+    fn from(error: ImageError) -> Self {
+        let hint = error.hint();
+        Self::missing(chain(&error)).hint(hint)
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Store(error) => error.into(),
+            EngineError::Sandbox(error) => error.into(),
+            EngineError::Task(error) => error.into(),
+            EngineError::Harness(error) => error.into(),
+            EngineError::Script(error) => error.into(),
+            EngineError::Gateway(error) => error.into(),
+            EngineError::Id(error) => Self::input(chain(&error)),
+            other => Self::internal(chain(&other)),
+        }
+    }
+}
+
+impl From<HarnessError> for Failure {
+    fn from(error: HarnessError) -> Self {
+        let hint = error.hint().map(|hint| hint.to_string());
+        Self { hint, ..Self::input(chain(&error)) }
+    }
+}
+
+impl From<InstallError> for Failure {
+    fn from(error: InstallError) -> Self {
+        let hint = error.hint().map(str::to_owned);
+        Self { hint, ..Self::missing(chain(&error)) }
+    }
+}
+
+impl From<ScriptError> for Failure {
+    fn from(error: ScriptError) -> Self {
+        Self::input(chain(&error))
+    }
+}
+
+impl From<ProvidersError> for Failure {
+    fn from(error: ProvidersError) -> Self {
+        Self::input(chain(&error))
+    }
+}
+
+impl From<UpstreamError> for Failure {
+    fn from(error: UpstreamError) -> Self {
+        Self::input(chain(&error))
+    }
+}
+
+impl From<GatewayError> for Failure {
+    fn from(error: GatewayError) -> Self {
+        Self::internal(chain(&error))
+    }
+}
+
+impl From<RenderError> for Failure {
+    fn from(error: RenderError) -> Self {
+        Self::internal(chain(&error)).hint("`proctor doctor` checks the engine")
+    }
+}

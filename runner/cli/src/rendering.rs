@@ -1,0 +1,118 @@
+//! Renders what agents left: the stage after `run`, and the same code for `proctor render --run`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use proctor_render::{Asset, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions};
+use proctor_sandbox::{OWNER_LABEL, RUN_LABEL, Sandbox};
+use proctor_store::{Outcome, TrialDir, read_json, write_atomic, write_json};
+use proctor_tasks::Task;
+use proctor_traces::ArtifactState;
+
+use crate::environment::Environment;
+use crate::failure::Failure;
+use crate::laboratory::{Laboratory, processors};
+
+/// Artifacts rendered at a time; each rendering has a container of its own.
+const AT_A_TIME: usize = 2;
+
+/// A renderer with the sockets' folder that it needs.
+pub(crate) struct Rendering {
+    renderer: Renderer,
+    image: proctor_traces::ImageIdentity,
+    _scratch: tempfile::TempDir,
+}
+
+impl Rendering {
+    /// A renderer in `laboratory`, whose rooms carry the label of `run`.
+    pub(crate) fn new(
+        laboratory: &Laboratory,
+        environment: &Environment,
+        run: &str,
+    ) -> Result<Self, Failure> {
+        let scratch = tempfile::Builder::new()
+            .prefix("proctor-")
+            .tempdir_in(environment.runtime())
+            .map_err(|error| Failure::internal(format!("making a folder for sockets: {error}")))?;
+        let labels = BTreeMap::from([
+            (OWNER_LABEL.to_owned(), laboratory.owner.to_string()),
+            (RUN_LABEL.to_owned(), run.to_owned()),
+        ]);
+        let options = RendererOptions {
+            image: laboratory.image.clone(),
+            labels,
+            user: laboratory.user,
+            scratch: scratch.path().to_owned(),
+            limits: RendererOptions::default_limits(processors()),
+            concurrency: AT_A_TIME,
+        };
+        let renderer = Renderer::new(Arc::clone(&laboratory.sandbox) as Arc<dyn Sandbox>, options);
+        Ok(Self { renderer, image: laboratory.image.clone(), _scratch: scratch })
+    }
+
+    /// Renders one job.
+    pub(crate) async fn render(&self, job: RenderJob) -> Result<proctor_render::Rendering, Failure> {
+        Ok(self.renderer.render(job).await?)
+    }
+
+    /// Renders the artifact of a finished trial into its `render/`; none if it left no artifact. What was rendered
+    /// before from the same bytes, with the same image and settings, is left as it is.
+    pub(crate) async fn trial(
+        &self,
+        folder: &TrialDir,
+        outcome: &Outcome,
+        task: &Task,
+    ) -> Result<Option<RenderStatus>, Failure> {
+        let present = outcome.artifacts.iter().find_map(|it| match it.state {
+            ArtifactState::Present { digest, .. } => Some((it, digest)),
+            _ => None,
+        });
+        let Some((artifact, digest)) = present else { return Ok(None) };
+        let place = folder.render();
+        let record_path = place.join("render.json");
+        if let Ok(before) = read_json::<RenderRecord>(&record_path, "rendering") {
+            let same =
+                before.source == digest && before.settings == task.render && before.image == self.image;
+            if same && before.mode == task.mode() {
+                return Ok(Some(before.status));
+            }
+        }
+        let job = RenderJob {
+            assets: assets(task),
+            ..RenderJob::new(
+                folder.artifact(&artifact.name),
+                task.mode(),
+                task.render.clone(),
+                outcome.trial.to_string(),
+            )
+        };
+        let rendering = self.render(job).await?;
+        std::fs::create_dir_all(&place)
+            .map_err(|error| Failure::internal(format!("{}: {error}", place.display())))?;
+        let picture = place.join("output.png");
+        match &rendering.png {
+            Some(png) => write_atomic(&picture, png)?,
+            // An older picture must not pass for this one.
+            None => drop(std::fs::remove_file(&picture)),
+        }
+        write_json(&record_path, &rendering.record)?;
+        Ok(Some(rendering.status))
+    }
+
+    /// Closes the warm browsers.
+    pub(crate) async fn close(self) -> Result<(), Failure> {
+        Ok(self.renderer.close().await?)
+    }
+}
+
+/// The public files of a task, which its artifact may use.
+pub(crate) fn assets(task: &Task) -> Vec<Asset> {
+    let turns = task.turns();
+    let inputs = turns.iter().flat_map(|turn| &turn.inputs).filter(|input| !input.is_source_picture);
+    inputs.map(|input| Asset { name: input.inside.clone(), source: input.host.clone() }).collect()
+}
+
+/// Tasks by their name.
+pub(crate) fn by_id(tasks: &[Arc<Task>]) -> HashMap<String, Arc<Task>> {
+    tasks.iter().map(|task| (task.id().to_string(), Arc::clone(task))).collect()
+}
