@@ -1,6 +1,6 @@
 //! A run as a table in a terminal.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use proctor_traces::Millis;
 
@@ -84,7 +84,7 @@ impl RunSummary {
 fn blank(head: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_style(UTF8_HORIZONTAL_ONLY)
+        .load_style(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(head);
     table

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 use proctor_render::RenderJob;
 use proctor_tasks::{
@@ -29,7 +29,7 @@ pub(crate) async fn tasks(verb: TasksVerb, environment: &Environment) -> Result<
 fn table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_style(UTF8_HORIZONTAL_ONLY)
+        .load_style(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(head);
     table
