@@ -89,6 +89,9 @@ pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
             _ => plain(RenderStatus::NoOutput, "the tool left no picture"),
         },
         Some(code) => {
+            if was_set(mode, log) {
+                return plain(RenderStatus::NoOutput, "the document has no page that can be drawn");
+            }
             let (message, line) = complaint(mode, log);
             let message = message.unwrap_or_else(|| format!("the tool ended with status {code}"));
             Verdict { line, ..plain(RenderStatus::ArtifactError, &message) }
@@ -99,6 +102,12 @@ pub(crate) fn classify(mode: RenderMode, evidence: Evidence<'_>) -> Verdict {
 
 fn plain(status: RenderStatus, message: &str) -> Verdict {
     Verdict { status, message: Some(message.chars().take(MAX_MESSAGE).collect()), line: None }
+}
+
+/// Whether LaTeX itself was content, so that only drawing its page has failed: there is none, or it has no extent.
+fn was_set(mode: RenderMode, log: &str) -> bool {
+    matches!(mode, RenderMode::Tikz | RenderMode::Circuitikz)
+        && (log.contains("\nNo pages of output.") || log.contains("\nOutput written on artifact.pdf"))
 }
 
 /// What should be known beside a good picture.
@@ -263,6 +272,17 @@ mod tests {
         assert_eq!(verdict.message.as_deref(), Some("the document has 3 pages; the picture is the first"));
         let verdict = classify(RenderMode::Tikz, evidence(0, &log.replace("3 pages", "1 page"), Ok(&GOOD)));
         assert_eq!(verdict, Verdict { status: S::Rendered, message: None, line: None });
+    }
+
+    #[test]
+    fn a_document_without_a_page_is_no_error_of_its_language() {
+        for last in ["No pages of output.", "Output written on artifact.pdf (1 page, 12 bytes)."] {
+            let log = format!("(./artifact.aux) )\n{last}\nSyntax Error: x\n");
+            assert_eq!(
+                classify(RenderMode::Tikz, evidence(2, &log, Err(&Fault::Missing))).status,
+                S::NoOutput
+            );
+        }
     }
 
     #[test]

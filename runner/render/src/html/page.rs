@@ -162,7 +162,7 @@ async fn perform(
         drawn = stage.draw(&job.settings.html) => match drawn {
             Ok((Some(png), notes)) => (End::Picture(png), notes),
             Ok((None, notes)) => (End::NoPicture, notes),
-            // The client waits for half a minute: no frame of a decent page takes a hundredth of that.
+            // The client waits for half a minute: drawing one frame takes no decent page a hundredth of that.
             Err(CdpError::Timeout) => (End::TimedOut, None),
             Err(error) => (End::Crashed(format!("the browser lost the page: {error}")), None),
         },
@@ -243,8 +243,18 @@ impl Stage {
             .budget(FRAME)
             .build()
             .map_err(CdpError::msg)?;
-        self.page.execute(budget).await?;
-        self.spent.next().await.ok_or_else(|| CdpError::msg("time stopped"))?;
+        // A page that computes for long answers late, and the client's patience of half a minute is not the page's limit:
+        // only the event counts.
+        let asked = self.page.execute(budget);
+        let spent = tokio::select! {
+            biased;
+            event = self.spent.next() => event,
+            answer = asked => match answer {
+                Ok(_) | Err(CdpError::Timeout) => self.spent.next().await,
+                Err(error) => return Err(error),
+            },
+        };
+        spent.ok_or_else(|| CdpError::msg("time stopped"))?;
         self.ticks += FRAME;
         Ok(())
     }

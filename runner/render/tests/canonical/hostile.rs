@@ -172,7 +172,7 @@ mod scripts {
 
     #[tokio::test]
     async fn limits_have_names() {
-        script_ends("while True: pass", RenderStatus::Timeout).await;
+        ends_within(4, RenderMode::Python, "while True: pass", RenderStatus::Timeout).await;
         script_ends("x = []\nwhile True: x.append(bytearray(1 << 24))", RenderStatus::OutOfMemory).await;
         script_ends("import os\nwhile True: os.fork()", RenderStatus::PidsLimit).await;
         script_ends("f = open('fill', 'wb')\nwhile True: f.write(bytes(1 << 20))", RenderStatus::DiskLimit)
@@ -246,6 +246,13 @@ mod papers {
         let article = "\\documentclass{article}\\begin{document}one\\newpage two\\end{document}";
         let record = ends(RenderMode::Tikz, article, RenderStatus::Rendered).await;
         assert_eq!(record.message.as_deref(), Some("the document has 2 pages; the picture is the first"));
+    }
+
+    #[tokio::test]
+    async fn a_paper_without_ink_is_no_picture() {
+        let empty = paper("", "").replace("border=2pt", "");
+        ends(RenderMode::Tikz, &empty, RenderStatus::NoOutput).await;
+        ends(RenderMode::Tikz, &paper("", "\\hspace{3cm}\\rule{0pt}{1cm}"), RenderStatus::Blank).await;
     }
 
     #[tokio::test]
