@@ -34,12 +34,12 @@ impl Environment {
         if let Some(host) = self.get("DOCKER_HOST") {
             return vec![host.to_owned()];
         }
-        let mut found = vec!["unix:///var/run/docker.sock".to_owned()];
+        let mut found =
+            vec!["unix:///var/run/docker.sock".to_owned(), "unix:///run/podman/podman.sock".to_owned()];
         if let Some(runtime) = self.get("XDG_RUNTIME_DIR") {
-            found.push(format!("unix://{runtime}/docker.sock"));
+            found.insert(1, format!("unix://{runtime}/docker.sock"));
             found.push(format!("unix://{runtime}/podman/podman.sock"));
         }
-        found.push("unix:///run/podman/podman.sock".to_owned());
         found
     }
 

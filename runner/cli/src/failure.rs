@@ -162,7 +162,7 @@ impl From<EngineError> for Failure {
 
 impl From<HarnessError> for Failure {
     fn from(error: HarnessError) -> Self {
-        let hint = error.hint().map(|hint| hint.to_string());
+        let hint = error.hint().map(str::to_owned);
         Self { hint, ..Self::input(chain(&error)) }
     }
 }

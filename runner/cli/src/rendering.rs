@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::laboratory::{Laboratory, processors};
 
 /// Artifacts rendered at a time; each rendering has a container of its own.
-const AT_A_TIME: usize = 2;
+pub(crate) const AT_A_TIME: usize = 2;
 
 /// A renderer with the sockets' folder that it needs.
 pub(crate) struct Rendering {

@@ -55,7 +55,7 @@ pub(crate) async fn doctor(args: &JsonArgs, environment: &Environment) -> Result
     let mut findings = Vec::new();
     match connect(environment).await {
         Ok(sandbox) => {
-            let facts = sandbox.facts(&environment.engines().join(" or ")).await?;
+            let facts = sandbox.facts().await?;
             findings.extend(engine(&facts));
             findings.extend(image_and_fonts(&sandbox).await);
             findings.push(disk("disk of the engine", &facts.root));

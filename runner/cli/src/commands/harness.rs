@@ -49,7 +49,7 @@ fn install_all(harnesses: &[HarnessId], environment: &Environment) -> Result<Exi
             continue;
         };
         let done = install(&spec, &environment.cache(), &NpmCommand::default(), &mut |step| {
-            eprintln!("{id}: {}", describe(&step))
+            eprintln!("{id}: {}", describe(&step));
         })?;
         println!("{}@{} in {}", done.manifest.name, done.manifest.version, done.dir.display());
     }

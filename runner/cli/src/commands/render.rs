@@ -1,19 +1,21 @@
 //! `proctor render`: one file, or again all artifacts of a run.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use proctor_render::{RenderJob, RenderRecord};
-use proctor_store::{RunDir, write_atomic};
-use proctor_tasks::{RenderMode, RenderSettings};
+use futures_util::stream::{self, StreamExt as _};
+use proctor_render::{RenderJob, RenderRecord, RenderStatus};
+use proctor_store::{RunDir, TrialDir, TrialId, write_atomic};
+use proctor_tasks::{RenderMode, RenderSettings, Task};
 
 use super::print_json;
 use crate::args::RenderArgs;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::Laboratory;
-use crate::rendering::{Rendering, by_id};
+use crate::rendering::{AT_A_TIME, Rendering, by_id};
 
 pub(crate) async fn render(args: RenderArgs, environment: &Environment) -> Result<ExitCode, Failure> {
     match (&args.file, &args.run) {
@@ -50,17 +52,18 @@ async fn one(file: &Path, args: &RenderArgs, environment: &Environment) -> Resul
 }
 
 fn describe(record: &RenderRecord, output: &Path) -> String {
-    match (record.width, record.height, record.digest) {
-        (Some(width), Some(height), Some(digest)) => {
-            format!("{} {width}x{height} {digest} in {} ms", output.display(), record.duration_ms)
-        }
-        _ => {
-            let status = serde_json::to_value(record.status).ok();
-            let status = status.as_ref().and_then(|it| it.as_str()).unwrap_or("failed");
-            let line = record.line.map(|line| format!(" at line {line}")).unwrap_or_default();
-            format!("no picture: {status}{line}: {}", record.message.as_deref().unwrap_or("no message"))
-        }
+    if let (Some(width), Some(height), Some(digest)) = (record.width, record.height, record.digest) {
+        return format!("{} {width}x{height} {digest} in {} ms", output.display(), record.duration_ms);
     }
+    let line = record.line.map(|line| format!(" at line {line}")).unwrap_or_default();
+    let message = record.message.as_deref().unwrap_or("no message");
+    format!("no picture: {}{line}: {message}", name_of(record.status))
+}
+
+/// A status as it is written in files.
+fn name_of(status: RenderStatus) -> String {
+    let value = serde_json::to_value(status).unwrap_or_default();
+    value.as_str().unwrap_or("failed").to_owned()
 }
 
 fn mode_of(file: &Path) -> Option<RenderMode> {
@@ -74,11 +77,7 @@ fn mode_of(file: &Path) -> Option<RenderMode> {
     })
 }
 
-async fn whole_run(
-    root: &PathBuf,
-    args: &RenderArgs,
-    environment: &Environment,
-) -> Result<ExitCode, Failure> {
+async fn whole_run(root: &Path, args: &RenderArgs, environment: &Environment) -> Result<ExitCode, Failure> {
     let run = RunDir::open(root)?;
     let tasks: Vec<_> = proctor_tasks::discover(&args.tasks)?.into_iter().map(Arc::new).collect();
     let tasks = by_id(&tasks);
@@ -91,26 +90,34 @@ async fn whole_run(
 
 async fn each_trial(
     run: &RunDir,
-    tasks: &std::collections::HashMap<String, Arc<proctor_tasks::Task>>,
+    tasks: &HashMap<String, Arc<Task>>,
     rendering: &Rendering,
     json: bool,
 ) -> Result<ExitCode, Failure> {
     let mut left_out = 0;
-    for folder in run.trials_on_disk()? {
-        let Some(outcome) = folder.outcome()? else { continue };
-        let Some(task) = tasks.get(folder.id().task()) else {
-            eprintln!("{}: its task is not among --tasks", folder.id());
-            left_out += 1;
-            continue;
-        };
-        let status = rendering.trial(&folder, &outcome, task).await?;
+    let trials = run.trials_on_disk()?;
+    let work = stream::iter(&trials).map(|folder| again(folder, tasks, rendering));
+    let mut results = work.buffered(AT_A_TIME);
+    while let Some(result) = results.next().await {
+        let Some((trial, found)) = result? else { continue };
+        let status = found.as_ref().map(|status| status.map_or_else(|| "no_artifact".to_owned(), name_of));
+        left_out += u32::from(found.is_none());
         if json {
-            print_json(&serde_json::json!({ "trial": folder.id(), "status": status }))?;
+            print_json(&serde_json::json!({ "trial": trial, "status": status }))?;
         } else {
-            let status = serde_json::to_value(status).ok();
-            let status = status.as_ref().and_then(|it| it.as_str()).unwrap_or("no artifact");
-            println!("{}: {status}", folder.id());
+            println!("{trial}: {}", status.as_deref().unwrap_or("its task is not among --tasks"));
         }
     }
     Ok(if left_out == 0 { ExitCode::SUCCESS } else { Kind::Incomplete.into() })
+}
+
+/// One trial: none without an outcome; and in it no status at all where its task is not known.
+async fn again<'a>(
+    folder: &'a TrialDir,
+    tasks: &HashMap<String, Arc<Task>>,
+    rendering: &Rendering,
+) -> Result<Option<(&'a TrialId, Option<Option<RenderStatus>>)>, Failure> {
+    let Some(outcome) = folder.outcome()? else { return Ok(None) };
+    let Some(task) = tasks.get(folder.id().task()) else { return Ok(Some((folder.id(), None))) };
+    Ok(Some((folder.id(), Some(rendering.trial(folder, &outcome, task).await?))))
 }

@@ -1,9 +1,11 @@
 //! `proctor run`: plan, run, render, and say how it went.
 
+use std::collections::HashMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::stream::{self, StreamExt as _};
 use proctor_engine::{EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
 use proctor_report::RunSummary;
 use proctor_sandbox::{Limits, Sandbox};
@@ -18,7 +20,7 @@ use crate::console::Console;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::{Laboratory, absolute, processors};
-use crate::rendering::{Rendering, by_id};
+use crate::rendering::{AT_A_TIME, Rendering, by_id};
 
 pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result<ExitCode, Failure> {
     let tasks = select(&args.tasks)?;
@@ -117,32 +119,37 @@ async fn carry_out(
     Ok(stopped)
 }
 
-/// Renders trials as they come; returns what went wrong on our side.
+/// Renders trials as they come, some at a time; returns what went wrong on our side.
 async fn render_queue(
     rendering: Option<Rendering>,
-    mut waiting: mpsc::UnboundedReceiver<TrialId>,
+    waiting: mpsc::UnboundedReceiver<TrialId>,
     run: RunDir,
-    tasks: std::collections::HashMap<String, Arc<Task>>,
+    tasks: HashMap<String, Arc<Task>>,
 ) -> Vec<String> {
-    let mut problems = Vec::new();
-    while let Some(id) = waiting.recv().await {
-        let (Some(rendering), Some(task)) = (&rendering, tasks.get(id.task())) else { continue };
-        let folder = run.trial(&id);
-        let result = match folder.outcome() {
-            Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(drop),
-            Ok(None) => Ok(()),
-            Err(error) => Err(error.into()),
-        };
-        if let Err(failure) = result {
-            problems.push(format!("{id}: rendering failed: {failure}"));
-        }
-    }
-    if let Some(rendering) = rendering {
-        if let Err(failure) = rendering.close().await {
-            problems.push(format!("closing the renderer: {failure}"));
-        }
+    let Some(rendering) = rendering else { return Vec::new() };
+    let ids = stream::unfold(waiting, async |mut waiting| waiting.recv().await.map(|id| (id, waiting)));
+    let results = ids.map(|id| render_one(id, &rendering, &run, &tasks)).buffer_unordered(AT_A_TIME);
+    let mut problems: Vec<String> = results.filter_map(|problem| async { problem }).collect().await;
+    if let Err(failure) = rendering.close().await {
+        problems.push(format!("closing the renderer: {failure}"));
     }
     problems
+}
+
+async fn render_one(
+    id: TrialId,
+    rendering: &Rendering,
+    run: &RunDir,
+    tasks: &HashMap<String, Arc<Task>>,
+) -> Option<String> {
+    let task = tasks.get(id.task())?;
+    let folder = run.trial(&id);
+    let result = match folder.outcome() {
+        Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(drop),
+        Ok(None) => Ok(()),
+        Err(error) => Err(error.into()),
+    };
+    result.err().map(|failure| format!("{id}: rendering failed: {failure}"))
 }
 
 /// Ctrl-C and SIGTERM: once, no new trials; twice, running ones are cancelled; a third time ends at once.
@@ -182,9 +189,8 @@ impl Interrupts {
                 stop.cancel.cancel();
                 "running trials are frozen, collected and cancelled (once more: end at once)"
             }
-            _ =>
-            {
-                #[expect(clippy::exit, reason = "the user asked three times; the next start sweeps up")]
+            _ => {
+                // The user asked three times; the next start sweeps up.
                 std::process::exit(Kind::Stopped as i32)
             }
         }

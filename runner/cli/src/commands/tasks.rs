@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
+use futures_util::stream::{self, StreamExt as _};
 use proctor_render::RenderJob;
 use proctor_tasks::{
     Composition, Finding, PictureImage, Pictures, Severity, Stats, Task, check, discover,
@@ -16,7 +17,7 @@ use crate::args::{CheckArgs, TasksArgs, TasksVerb};
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::Laboratory;
-use crate::rendering::{Rendering, assets};
+use crate::rendering::{AT_A_TIME, Rendering, assets};
 
 pub(crate) async fn tasks(verb: TasksVerb, environment: &Environment) -> Result<ExitCode, Failure> {
     match verb {
@@ -113,21 +114,34 @@ async fn check_all(args: &CheckArgs, environment: &Environment) -> Result<ExitCo
         Some((Rendering::new(&laboratory, environment, "check")?, laboratory))
     };
     let mut failed = false;
-    for task in &tasks {
-        let mut findings = Vec::new();
-        if let Some((rendering, laboratory)) = &rendering {
-            findings = pictures(task, rendering, laboratory, args.update).await?;
-        }
-        // What was stored just now has to be read again.
-        let stored = if args.update { Task::load(&task.dir)? } else { task.clone() };
-        findings.extend(check(&stored));
+    let mut checked =
+        stream::iter(&tasks).map(|task| one(task, rendering.as_ref(), args.update)).buffered(AT_A_TIME);
+    while let Some(result) = checked.next().await {
+        let (task, findings) = result?;
         failed |= has_errors(&findings);
         tell(task, findings, args.json)?;
     }
+    drop(checked);
     if let Some((rendering, _)) = rendering {
         rendering.close().await?;
     }
     Ok(if failed { Kind::Findings.into() } else { ExitCode::SUCCESS })
+}
+
+/// Everything that is wrong with one package.
+async fn one<'a>(
+    task: &'a Task,
+    rendering: Option<&(Rendering, Laboratory)>,
+    update: bool,
+) -> Result<(&'a Task, Vec<Finding>), Failure> {
+    let mut findings = Vec::new();
+    if let Some((rendering, laboratory)) = rendering {
+        findings = pictures(task, rendering, laboratory, update).await?;
+    }
+    // What was stored just now has to be read again.
+    let stored = if update { Task::load(&task.dir)? } else { task.clone() };
+    findings.extend(check(&stored));
+    Ok((task, findings))
 }
 
 fn tell(task: &Task, findings: Vec<Finding>, json: bool) -> Result<(), Failure> {

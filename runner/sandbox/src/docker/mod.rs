@@ -31,6 +31,7 @@ const OUTPUT_QUEUE: usize = 64;
 #[derive(Clone)]
 pub struct DockerSandbox {
     docker: Docker,
+    address: String,
     guest: PathBuf,
 }
 
@@ -65,7 +66,7 @@ impl DockerSandbox {
         let docker = Docker::connect_with_unix(path, 120, bollard::API_DEFAULT_VERSION).map_err(no_engine)?;
         docker.ping().await.map_err(no_engine)?;
         let guest = guest::install(cache)?;
-        Ok(Self { docker, guest })
+        Ok(Self { docker, address: address.to_owned(), guest })
     }
 
     /// The client, for building and inspecting images.
@@ -74,11 +75,11 @@ impl DockerSandbox {
     }
 
     /// What the engine says of itself.
-    pub async fn facts(&self, address: &str) -> Result<EngineFacts, SandboxError> {
+    pub async fn facts(&self) -> Result<EngineFacts, SandboxError> {
         let version = self.docker.version().await.map_err(SandboxError::engine("asking for the version"))?;
         let info = self.docker.info().await.map_err(SandboxError::engine("asking for facts"))?;
         Ok(EngineFacts {
-            address: address.to_owned(),
+            address: self.address.clone(),
             version: version.version.unwrap_or_default(),
             api_version: version.api_version.unwrap_or_default(),
             cgroup_version: info.cgroup_version.map(|it| it.to_string()).unwrap_or_default(),
