@@ -158,13 +158,6 @@ impl Script {
         Ok(Self { steps: file::steps(text, dir)?, workspace: PathBuf::from("/work") })
     }
 
-    /// The built-in script of a preflight: text and a shell call, a look at `preflight.png`, a long output, the end.
-    pub fn preflight() -> Self {
-        // Parsing a constant; a test holds that it parses.
-        Self::parse(include_str!("../data/preflight.toml"), Path::new(""))
-            .unwrap_or(Self { steps: Vec::new(), workspace: PathBuf::from("/work") })
-    }
-
     /// The same script for an agent that sees its workspace at `workspace` (`/work` unless told otherwise): the place
     /// that relative paths are relative to, for tools that want absolute ones.
     #[must_use]
@@ -312,13 +305,5 @@ mod tests {
         let script = Script::load(&path).unwrap();
         assert_eq!(script.steps()[0].calls, [Call::Write { path: "a.html".into(), content: "<h1>".into() }]);
         assert!(matches!(parse(text), Err(ScriptError::Read { path, .. }) if path.ends_with("draft.html")));
-    }
-
-    #[test]
-    fn the_preflight_script_has_its_four_parts() {
-        let script = Script::preflight();
-        let kinds: Vec<_> = script.steps().iter().map(|step| step.calls.first()).collect();
-        assert!(matches!(kinds[..], [Some(Call::Shell { .. }), Some(Call::ViewImage { .. }), None]));
-        assert!(script.steps()[2].text.as_ref().unwrap().len() > 8000);
     }
 }
