@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nix::unistd::{getegid, geteuid};
 use proctor_sandbox::image::{self, ImageStatus};
 use proctor_sandbox::{DockerSandbox, SandboxError, User};
-use proctor_store::Owner;
+use proctor_store::{Owner, remove_orphans};
 use proctor_traces::ImageIdentity;
 
 use crate::environment::Environment;
@@ -39,6 +39,7 @@ impl Laboratory {
         for leftover in sandbox.sweep(false, &is_alive).await? {
             tracing::info!(name = leftover.name, "removed what a dead run had left");
         }
+        remove_orphans(&environment.runtime())?;
         Ok(Self { sandbox: Arc::new(sandbox), image, user: user(), owner })
     }
 }

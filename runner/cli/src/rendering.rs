@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proctor_render::{Asset, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions};
 use proctor_sandbox::{OWNER_LABEL, RUN_LABEL, Sandbox};
-use proctor_store::{Outcome, TrialDir, read_json, write_atomic, write_json};
+use proctor_store::{Outcome, TrialDir, owned_folder, read_json, write_atomic, write_json};
 use proctor_tasks::Task;
 use proctor_traces::ArtifactState;
 
@@ -30,10 +30,7 @@ impl Rendering {
         environment: &Environment,
         run: &str,
     ) -> Result<Self, Failure> {
-        let scratch = tempfile::Builder::new()
-            .prefix("proctor-")
-            .tempdir_in(environment.runtime())
-            .map_err(|error| Failure::internal(format!("making a folder for sockets: {error}")))?;
+        let scratch = owned_folder(&environment.runtime(), &laboratory.owner)?;
         let labels = BTreeMap::from([
             (OWNER_LABEL.to_owned(), laboratory.owner.to_string()),
             (RUN_LABEL.to_owned(), run.to_owned()),

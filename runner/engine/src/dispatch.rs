@@ -44,7 +44,9 @@ pub async fn run(plan: Plan, host: Arc<Host>, stop: Stop, events: mpsc::Unbounde
         });
     }
     while running.join_next().await.is_some() {}
-    host.run.tidy();
+    if let Err(error) = host.run.tidy() {
+        tracing::warn!(%error, "folders of rooms stay behind");
+    }
 }
 
 async fn run_one(spec: &TrialSpec, host: &Host, setting: &trial::Setting<'_>) {

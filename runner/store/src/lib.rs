@@ -5,6 +5,7 @@
 
 mod atomic;
 mod error;
+mod folder;
 mod id;
 mod lease;
 mod outcome;
@@ -14,6 +15,7 @@ mod trial;
 
 pub use atomic::{append_line, read_json, remove_tree, write_atomic, write_json};
 pub use error::StoreError;
+pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
 pub use lease::{Lease, LeaseHolder};
 pub use outcome::{

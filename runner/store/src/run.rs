@@ -7,7 +7,10 @@ use proctor_traces::{Digest, ImageIdentity, Millis, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{MethodId, StoreError, TrialDir, TrialId, read_json, write_json};
+use tempfile::TempDir;
+
+use crate::folder::{owned_folder, remove_orphans};
+use crate::{MethodId, Owner, StoreError, TrialDir, TrialId, read_json, write_json};
 
 /// `run.json`: the resolved plan, and what it was resolved with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -157,19 +160,19 @@ impl RunDir {
 
     /// A new folder for what is mounted into a room. Its name says nothing: an agent can read where its mounts come
     /// from, and the name of a task is not for its eyes (DESIGN §3.5).
-    pub fn new_room(&self) -> Result<tempfile::TempDir, StoreError> {
-        let rooms = self.root.join("rooms");
+    pub fn new_room(&self, owner: &Owner) -> Result<TempDir, StoreError> {
+        let rooms = self.rooms();
         fs::create_dir_all(&rooms).map_err(StoreError::io("creating", &rooms))?;
-        tempfile::Builder::new()
-            .prefix("room-")
-            .tempdir_in(&rooms)
-            .map_err(StoreError::io("creating", &rooms))
+        owned_folder(&rooms, owner)
     }
 
-    /// Removes `rooms/` if nothing is in it.
-    pub fn tidy(&self) {
+    /// Removes what runners that are gone have left in `rooms/`, and `rooms/` itself if nothing is in it.
+    pub fn tidy(&self) -> Result<(), StoreError> {
+        let rooms = self.rooms();
+        remove_orphans(&rooms)?;
         // Not empty, or not there: both are fine.
-        let _ = fs::remove_dir(self.root.join("rooms"));
+        let _ = fs::remove_dir(&rooms);
+        Ok(())
     }
 
     /// Every trial that has a folder, in order of its name. Folders that are no trials are passed over.
@@ -188,6 +191,10 @@ impl RunDir {
 
     fn record_path(&self) -> PathBuf {
         self.root.join("run.json")
+    }
+
+    fn rooms(&self) -> PathBuf {
+        self.root.join("rooms")
     }
 
     fn trials(&self) -> PathBuf {

@@ -10,7 +10,7 @@ use proctor_harnesses::{AttachedImage, Launch, LaunchRequest, OracleAnswer};
 use proctor_sandbox::{
     CONTROL_DIR, Command, KIND_LABEL, Mount, OWNER_LABEL, RUN_LABEL, RoomSpec, TRIAL_LABEL, Tmpfs, User,
 };
-use proctor_store::{TryDir, remove_tree};
+use proctor_store::{TryDir, owned_folder, remove_tree};
 use proctor_tasks::{Artifact, Facts, TASK_SHEET, Turn, task_md};
 use proctor_traces::{Digest, Timestamp};
 use tempfile::TempDir;
@@ -61,11 +61,8 @@ impl Prepared {
             .into_iter()
             .next()
             .ok_or(EngineError::Broken { part: "a task without turns" })?;
-        let room = host.run.new_room()?;
-        let control = tempfile::Builder::new()
-            .prefix("proctor-")
-            .tempdir_in(&host.runtime)
-            .map_err(EngineError::io("creating a folder in", &host.runtime))?;
+        let room = host.run.new_room(&host.owner)?;
+        let control = owned_folder(&host.runtime, &host.owner)?;
         set_mode(control.path(), 0o755)?;
         let (workspace, home) = (room.path().join("work"), room.path().join("home"));
         for folder in [&workspace, &home] {

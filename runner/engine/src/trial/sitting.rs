@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use proctor_gateway::{Backend, Gateway, GatewayConfig, Script};
-use proctor_sandbox::{Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running};
+use proctor_sandbox::{
+    Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running, SandboxError,
+};
 use proctor_store::{ArtifactRecord, Digests, Outcome, Resources, StreamCounts, TaskFacts, Timing, TryDir};
 use proctor_traces::{
     ArtifactState, Clock, Digest, Ending, EventKind, FreezeKind, Limit, Millis, Source, Usage,
@@ -37,8 +39,12 @@ pub(super) async fn sit(spec: &TrialSpec, host: &Host, evidence: &TryDir, settin
     let result = Sitting { spec, host, evidence, setting }.run(&mut outcome, &mut marks).await;
     if let Err(Failure { stage, error }) = result {
         let message = error.chain();
-        tracing::warn!(trial = %spec.id, stage, message, "a try failed on our side");
-        outcome.ending = Ending::InfraError { stage: stage.to_owned(), message };
+        tracing::warn!(trial = %spec.id, stage, message, "a try failed");
+        outcome.ending = match *error {
+            // The room was fine; the program that was to be the agent is not there, and will not be the next time.
+            EngineError::Sandbox(SandboxError::NotStarted { .. }) => Ending::AgentError { message },
+            _ => Ending::InfraError { stage: stage.to_owned(), message },
+        };
     }
     account(&mut outcome.timing, setting, began, &marks);
     outcome
