@@ -24,3 +24,4 @@ pub use error::EngineError;
 pub use event::{EngineEvent, Phase};
 pub use method::{Method, MethodSettings, Model, ModelSource};
 pub use plan::{Host, Plan, RetryPolicy, TrialSpec};
+pub use watch::DiskLimits;

@@ -9,7 +9,7 @@ use proctor_store::{Attempt, Owner, RunDir, RunRecord, TrialId};
 use proctor_tasks::Task;
 use proctor_traces::{ImageIdentity, Timestamp};
 
-use crate::{EngineError, Method};
+use crate::{DiskLimits, EngineError, Method};
 
 /// The trials of a run, in the order in which they are started.
 pub struct Plan {
@@ -58,8 +58,10 @@ pub struct Host {
     pub environment: Vec<(String, String)>,
     /// Who agents run as.
     pub user: User,
-    /// Bounds of a room.
+    /// Bounds of a room that the kernel enforces.
     pub limits: Limits,
+    /// Bounds of what an agent leaves on this machine's disk, which are watched.
+    pub disk: DiskLimits,
     /// Folder with a short path for sockets.
     pub runtime: PathBuf,
     /// This process.

@@ -30,6 +30,9 @@ pub struct Outcome {
     pub timing: Timing,
     /// How the room was stopped.
     pub freeze: Option<FreezeKind>,
+    /// Wall time from which on nothing in the room could run any more.
+    #[serde(default)]
+    pub frozen_at: Option<Timestamp>,
     /// From the deadline to the moment nothing in the room could run any more; negative if it ended before.
     pub overrun_ms: Option<i64>,
     /// The designated artifact, and what stood at its path.

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use proctor_engine::{EngineEvent, Host, Method, MethodSettings, Plan, RetryPolicy, Stop, run as dispatch};
+use proctor_engine::{
+    DiskLimits, EngineEvent, Host, Method, MethodSettings, Plan, RetryPolicy, Stop, run as dispatch,
+};
 use proctor_sandbox::{Limits, Sandbox};
 use proctor_store::{Outcome, RunDir};
 use proctor_tasks::Task;
@@ -91,6 +93,7 @@ async fn sit(
         environment: laboratory.sandbox.image_environment(&laboratory.image.id).await?,
         user: laboratory.user,
         limits: Limits::default_for(processors()),
+        disk: DiskLimits::default(),
         runtime: environment.runtime(),
         owner: laboratory.owner.clone(),
         run: run.clone(),

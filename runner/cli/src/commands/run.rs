@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use proctor_engine::{EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
+use proctor_engine::{DiskLimits, EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
 use proctor_report::RunSummary;
 use proctor_sandbox::{Limits, Sandbox};
 use proctor_store::{RunDir, TrialId};
@@ -42,6 +42,7 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         environment: laboratory.sandbox.image_environment(&laboratory.image.id).await?,
         user: laboratory.user,
         limits: limits(&args.limits),
+        disk: DiskLimits { bytes: args.limits.disk, inodes: args.limits.inodes },
         runtime: environment.runtime(),
         owner: laboratory.owner.clone(),
         run: run.clone(),

@@ -23,7 +23,7 @@ use crate::collect::{self, Caps};
 use crate::dispatch::send;
 use crate::method::ModelSource;
 use crate::record::Recorder;
-use crate::watch::{ArtifactWatch, DiskLimits, watch_disk};
+use crate::watch::{ArtifactWatch, watch_disk};
 use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec};
 
 /// How often progress is told.
@@ -279,7 +279,7 @@ impl Sitting<'_> {
         witnesses: &mut Witnesses,
     ) -> Stopped {
         let mut end = running.end;
-        let disk = watch_disk(vec![prepared.workspace.clone(), prepared.home.clone()], DiskLimits::default());
+        let disk = watch_disk(vec![prepared.workspace.clone(), prepared.home.clone()], self.host.disk);
         let deadline = tokio::time::sleep_until(deadline.into());
         let mut progress = tokio::time::interval(PROGRESS);
         let mut told = (0, 0);
@@ -343,6 +343,7 @@ impl Sitting<'_> {
 fn note_freeze(outcome: &mut Outcome, freeze: Freeze, deadline: Instant) {
     let signed = |d: Duration| i64::try_from(d.as_millis()).unwrap_or(i64::MAX);
     outcome.freeze = Some(freeze.kind);
+    outcome.frozen_at = Some(Clock::wall_of(freeze.at));
     outcome.overrun_ms = Some(match freeze.at.checked_duration_since(deadline) {
         Some(after) => signed(after),
         None => -signed(deadline.duration_since(freeze.at)),
@@ -402,6 +403,7 @@ fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>
         budget_ms: spec.method.budget.into(),
         timing: Timing { queue_ms: setting.clock.at(began).into(), ..Timing::default() },
         freeze: None,
+        frozen_at: None,
         overrun_ms: None,
         artifacts: Vec::new(),
         digests: Digests {

@@ -10,12 +10,12 @@ use proctor_traces::Limit;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// How much an agent may leave on the host's disk.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DiskLimits {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskLimits {
     /// Bytes, as the file system counts them.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Files and folders.
-    pub(crate) inodes: u64,
+    pub inodes: u64,
 }
 
 impl Default for DiskLimits {

@@ -4,4 +4,5 @@ mod artifact;
 mod disk;
 
 pub(crate) use artifact::ArtifactWatch;
-pub(crate) use disk::{DiskLimits, watch_disk};
+pub use disk::DiskLimits;
+pub(crate) use disk::watch_disk;
