@@ -12,7 +12,7 @@ use inotify::{Inotify, WatchMask};
 use nix::fcntl::OFlag;
 use proctor_traces::{Digest, EventKind, Source};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::EngineError;
 use crate::record::Recorder;
@@ -33,9 +33,11 @@ pub(crate) struct Versions {
 }
 
 /// A watch on one file of a workspace.
+///
+/// Dropping it ends the watch: the task holds the trace open, whose end would otherwise never come.
 pub(crate) struct ArtifactWatch {
     task: JoinHandle<Watcher>,
-    stop: CancellationToken,
+    stop: DropGuard,
 }
 
 impl ArtifactWatch {
@@ -62,12 +64,12 @@ impl ArtifactWatch {
         };
         let stop = CancellationToken::new();
         let task = tokio::spawn(watch(events, name.to_owned(), watcher, stop.clone()));
-        Ok(Self { task, stop })
+        Ok(Self { task, stop: stop.drop_guard() })
     }
 
     /// Ends the watch and takes the last version, if it is a new one. Called when the room is frozen.
     pub(crate) async fn finish(self) -> Result<Versions, EngineError> {
-        self.stop.cancel();
+        drop(self.stop);
         let mut watcher = self.task.await.map_err(|_| EngineError::Broken { part: "the watcher" })?;
         watcher.take();
         Ok(watcher.versions)
@@ -222,6 +224,16 @@ mod tests {
         .await;
         assert_eq!(sizes, [1, 2]);
         assert_eq!((versions.kept, blobs), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn a_dropped_watch_lets_the_trace_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (recorder, writing) = Recorder::start(&dir.path().join("trace.jsonl")).unwrap();
+        let watch =
+            ArtifactWatch::start(dir.path(), "artifact.dot", 1000, dir.path().to_owned(), recorder).unwrap();
+        drop(watch);
+        writing.finish().await.unwrap();
     }
 
     #[tokio::test]
