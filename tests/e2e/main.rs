@@ -1,1 +1,27 @@
-fn main(){}
+//! End-to-end tests: the real binary, real Docker, the real toolchain image, the real agent CLIs.
+//!
+//! They need what `make test` sets up: an engine that answers, the image, both CLIs in the cache, and the program
+//! itself beside this one (`cargo build -p proctor`). What is missing makes them fail, never pass.
+//!
+//! Map: [`support`] runs the binary and reads what it leaves · one module per concern.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "in a test that is how a failure shows"
+)]
+
+mod agents;
+mod controls;
+mod deadline;
+mod endings;
+mod errors;
+mod hostile;
+mod resume;
+mod retries;
+mod sealing;
+mod secrecy;
+mod streams;
+mod support;

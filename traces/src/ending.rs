@@ -62,6 +62,16 @@ impl Ending {
         }
     }
 
+    /// What was said about it, where something was: an agent's or a server's own words, so hostile.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Self::InfraError { message, .. }
+            | Self::ModelError { message, .. }
+            | Self::AgentError { message } => Some(message),
+            _ => None,
+        }
+    }
+
     /// Whether another try may be made (DESIGN §3.7): only for failures that are not the agent's and not the model's.
     pub fn is_retried(&self) -> bool {
         matches!(self, Self::InfraError { .. } | Self::ModelError { cause: ModelCause::Provider, .. })

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proctor_engine::{EngineEvent, Phase};
 use proctor_store::{Outcome, TrialId};
+use proctor_traces::Ending;
 use tracing_subscriber::filter::LevelFilter;
 
 /// Sends the log to stderr: warnings, or more with `-v`.
@@ -60,8 +61,11 @@ impl Console {
                 self.tick();
             }
             EngineEvent::Retrying { trial, ending, failed_try, after } => {
-                let after = after.as_secs_f64();
-                self.say(&format!("{trial}: try {failed_try} ended {}, again in {after} s", ending.name()));
+                let (after, why) = (after.as_secs_f64(), said(ending));
+                self.say(&format!(
+                    "{trial}: try {failed_try} ended {}, again in {after} s{why}",
+                    ending.name()
+                ));
             }
             EngineEvent::Finished(outcome) => {
                 self.done += 1;
@@ -155,10 +159,17 @@ fn describe(outcome: &Outcome) -> String {
     let calls = outcome.tool_calls;
     let overrun =
         outcome.overrun_ms.filter(|ms| *ms >= 0).map(|ms| format!(", frozen {ms} ms after the deadline"));
-    let ending = outcome.ending.name();
+    let (ending, why) = (outcome.ending.name(), said(&outcome.ending));
     format!(
-        "{}: {ending} after {seconds:.1} s, {calls} tool calls{}",
+        "{}: {ending} after {seconds:.1} s, {calls} tool calls{}{why}",
         outcome.trial,
         overrun.unwrap_or_default()
     )
+}
+
+/// What was said about an ending, fit for a terminal: an agent's words may hold anything.
+fn said(ending: &Ending) -> String {
+    let Some(message) = ending.message() else { return String::new() };
+    let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(160).collect();
+    format!(": {}", plain.trim())
 }

@@ -165,7 +165,9 @@ impl Evidence {
         let counted = numbers.fold(0, |next, number| if number == next + 1 { number } else { next });
         let ends = text.lines().rev().find(|line| !line.trim().is_empty());
         let ended = ends.is_some_and(|line| line.contains(LAST_LINE));
-        let whole = self.exchanges.last().is_some_and(|it| it.end == ExchangeEnd::Complete);
+        // Agents may hang up once they have the event that ends a response, before the last bytes of the stream.
+        let broken = [ExchangeEnd::UpstreamBroke, ExchangeEnd::Deadline];
+        let whole = self.exchanges.last().is_some_and(|it| !broken.contains(&it.end));
         let lines =
             if counted == 0 { "no list".to_owned() } else { format!("lines 1 to {counted} of {LINES}") };
         let size = format!("{} characters, {lines}", text.chars().count());
