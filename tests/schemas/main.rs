@@ -1,0 +1,70 @@
+//! The JSON Schemas in `schemas/` are those of the types that write and read the files.
+//!
+//! `UPDATE_SCHEMAS=1 cargo test -p proctor-tests --test schemas` writes them anew.
+
+#![expect(clippy::unwrap_used, reason = "in a test that is how a failure shows")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proctor_render::RenderRecord;
+use proctor_store::{Outcome, RunRecord, TryRecord};
+use proctor_tasks::{Annotations, Pictures, TaskFile};
+use proctor_traces::{Exchange, TraceEvent};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+
+/// Each schema by its file, with the file (or line of it) that it describes.
+fn schemas() -> BTreeMap<&'static str, String> {
+    BTreeMap::from([
+        ("run.schema.json", schema::<RunRecord>("run.json")),
+        ("outcome.schema.json", schema::<Outcome>("outcome.json")),
+        ("try.schema.json", schema::<TryRecord>("tries/<n>/try.json")),
+        ("trace-event.schema.json", schema::<TraceEvent>("a line of trace.jsonl")),
+        ("exchange.schema.json", schema::<Exchange>("a line of model/exchanges.jsonl")),
+        ("render.schema.json", schema::<RenderRecord>("render/render.json")),
+        ("task.schema.json", schema::<TaskFile>("task.toml")),
+        ("annotations.schema.json", schema::<Annotations>("hidden/annotations.toml")),
+        ("pictures.schema.json", schema::<Pictures>("hidden/pictures.toml")),
+    ])
+}
+
+/// As the file is written: what proctor always writes is required.
+fn schema<T: JsonSchema>(title: &str) -> String {
+    // A package is written by people, who may leave out what has a default; everything else is written by proctor.
+    let settings = SchemaSettings::draft2020_12();
+    let settings = if title.ends_with(".toml") { settings } else { settings.for_serialize() };
+    let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".into(), title.into());
+    serde_json::to_string_pretty(&schema).unwrap() + "\n"
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../schemas")
+}
+
+#[test]
+fn the_schemas_are_those_of_the_types() {
+    let update = std::env::var_os("UPDATE_SCHEMAS").is_some();
+    let mut stale = Vec::new();
+    for (name, text) in schemas() {
+        let path = folder().join(name);
+        if update {
+            fs::write(&path, text).unwrap();
+        } else if fs::read_to_string(&path).unwrap_or_default() != text {
+            stale.push(name);
+        }
+    }
+    assert!(stale.is_empty(), "out of date: {stale:?}; UPDATE_SCHEMAS=1 with this test writes them anew");
+}
+
+#[test]
+fn every_schema_on_disk_has_a_type() {
+    let known = schemas();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_known = known.contains_key(name.as_str()) || name == "README.md";
+        assert!(is_known, "schemas/{name} describes nothing that proctor writes or reads");
+    }
+}
