@@ -19,6 +19,7 @@ mod deadline;
 mod endings;
 mod errors;
 mod hostile;
+mod live;
 mod resume;
 mod retries;
 mod sealing;
