@@ -139,7 +139,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) async fn new(bench: &Bench) -> Outcome<Self> {
-        let facts = bench.sandbox.facts("").await?;
+        let facts = bench.sandbox.facts().await?;
         Ok(Self {
             engine: facts.version,
             processors: facts.processors,
