@@ -7,3 +7,4 @@ mod summary;
 mod table;
 
 pub use summary::{MethodSummary, RenderState, RunSummary, TrialLine};
+pub use table::headed_table;

@@ -32,7 +32,7 @@ impl RunSummary {
             "tokens",
             "versions",
         ];
-        let mut table = blank(&head);
+        let mut table = headed_table(&head);
         for it in &self.trials {
             let numbers = [
                 seconds(it.agent_ms),
@@ -61,7 +61,7 @@ impl RunSummary {
             "rendered",
             "mean s",
         ];
-        let mut table = blank(&head);
+        let mut table = headed_table(&head);
         for it in &self.methods {
             let mut row = vec![Cell::new(&it.method)];
             let counts = [
@@ -81,7 +81,8 @@ impl RunSummary {
     }
 }
 
-fn blank(head: &[&str]) -> Table {
+/// An empty table with this head, in the style of all of proctor's tables.
+pub fn headed_table(head: &[&str]) -> Table {
     let mut table = Table::new();
     table
         .load_style(UTF8_FULL_CONDENSED)

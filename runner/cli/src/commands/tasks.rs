@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{ContentArrangement, Table};
 use futures_util::stream::{self, StreamExt as _};
 use proctor_render::RenderJob;
+use proctor_report::headed_table;
 use proctor_tasks::{
     Composition, Finding, PictureImage, Pictures, Severity, Stats, Task, check, discover,
     discover_unrendered, has_errors, stats,
@@ -27,18 +26,10 @@ pub(crate) async fn tasks(verb: TasksVerb, environment: &Environment) -> Result<
     }
 }
 
-fn table(head: &[&str]) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(head);
-    table
-}
-
 fn list(args: &TasksArgs) -> Result<ExitCode, Failure> {
     let tasks = discover(&args.paths)?;
-    let mut lines = table(&["task", "category", "mode", "operation", "difficulty", "points", "instruction"]);
+    let mut lines =
+        headed_table(&["task", "category", "mode", "operation", "difficulty", "points", "instruction"]);
     for task in &tasks {
         let it = &task.metadata;
         let points = task.hidden.annotations.scoring_points.len();
@@ -79,7 +70,7 @@ fn count(args: &TasksArgs) -> Result<ExitCode, Failure> {
 fn composition(stats: &Stats) -> String {
     let head =
         ["", "tasks", "sources", "easy", "medium", "hard", "direct", "derived", "invariant", "no derived"];
-    let mut lines = table(&head);
+    let mut lines = headed_table(&head);
     let mut add = |name: String, it: &Composition| {
         let mut row = vec![name, it.tasks.to_string(), it.sources.to_string()];
         row.extend(it.by_difficulty.map(|count| count.to_string()));
