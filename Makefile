@@ -35,6 +35,10 @@ test: setup ## Run every test: real containers, real CLIs, real Chrome and TeX
 	bash images/setup-host.test.sh
 	$(CARGO) test --locked --workspace
 
+.PHONY: test-litellm
+test-litellm: setup ## Test agents behind a LiteLLM proxy, which this installs (750 MB); not part of `make test`
+	bash tests/litellm/run.sh
+
 .PHONY: lint
 lint: ## Formatting and lints
 	$(CARGO) fmt --all --check
