@@ -31,7 +31,7 @@ text = "Done."
 "#;
 
 /// A provider on loopback.
-struct Provider {
+pub(crate) struct Provider {
     port: u16,
     /// All that clients sent: heads and bodies of their requests.
     received: Arc<Mutex<Vec<u8>>>,
@@ -48,7 +48,8 @@ impl ExchangeSink for Nobody {
 }
 
 impl Provider {
-    fn playing(script: &str) -> Self {
+    /// One that plays this script to whoever asks.
+    pub(crate) fn playing(script: &str) -> Self {
         let runtime = Runtime::new().unwrap();
         let folder = tempfile::Builder::new().prefix("prov-").tempdir().unwrap();
         let script = Script::parse(script, Path::new("")).unwrap();
@@ -71,7 +72,7 @@ impl Provider {
     }
 
     /// A `providers.toml` with it under the name `mylab`.
-    fn file(&self, auth: &str) -> NamedTempFile {
+    pub(crate) fn file(&self, auth: &str) -> NamedTempFile {
         let mut file = NamedTempFile::new().unwrap();
         let port = self.port;
         write!(

@@ -20,6 +20,7 @@ mod endings;
 mod errors;
 mod hostile;
 mod live;
+mod preflight;
 mod resume;
 mod retries;
 mod sealing;
