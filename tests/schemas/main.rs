@@ -18,23 +18,29 @@ use schemars::{JsonSchema, Schema};
 /// Each schema by its file, with the file (or line of it) that it describes.
 fn schemas() -> BTreeMap<&'static str, String> {
     BTreeMap::from([
-        ("run.schema.json", schema::<RunRecord>("run.json")),
-        ("outcome.schema.json", schema::<Outcome>("outcome.json")),
-        ("try.schema.json", schema::<TryRecord>("tries/<n>/try.json")),
-        ("trace-event.schema.json", schema::<TraceEvent>("a line of trace.jsonl")),
-        ("exchange.schema.json", schema::<Exchange>("a line of model/exchanges.jsonl")),
-        ("render.schema.json", schema::<RenderRecord>("render/render.json")),
-        ("task.schema.json", schema::<TaskFile>("task.toml")),
-        ("annotations.schema.json", schema::<Annotations>("hidden/annotations.toml")),
-        ("pictures.schema.json", schema::<Pictures>("hidden/pictures.toml")),
+        ("run.schema.json", written::<RunRecord>("run.json")),
+        ("outcome.schema.json", written::<Outcome>("outcome.json")),
+        ("try.schema.json", written::<TryRecord>("tries/<n>/try.json")),
+        ("trace-event.schema.json", written::<TraceEvent>("a line of trace.jsonl")),
+        ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
+        ("render.schema.json", written::<RenderRecord>("render/render.json")),
+        ("task.schema.json", read::<TaskFile>("task.toml")),
+        ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),
+        ("pictures.schema.json", read::<Pictures>("hidden/pictures.toml")),
     ])
 }
 
-/// As the file is written: what proctor always writes is required.
-fn schema<T: JsonSchema>(title: &str) -> String {
-    // A package is written by people, who may leave out what has a default; everything else is written by proctor.
-    let settings = SchemaSettings::draft2020_12();
-    let settings = if title.ends_with(".toml") { settings } else { settings.for_serialize() };
+/// Of a file that proctor writes: what it always writes is required.
+fn written<T: JsonSchema>(title: &str) -> String {
+    schema::<T>(title, SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// Of a file that people write, who may leave out what has a default.
+fn read<T: JsonSchema>(title: &str) -> String {
+    schema::<T>(title, SchemaSettings::draft2020_12())
+}
+
+fn schema<T: JsonSchema>(title: &str, settings: SchemaSettings) -> String {
     let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
     schema.insert("title".into(), title.into());
     serde_json::to_string_pretty(&schema).unwrap() + "\n"
