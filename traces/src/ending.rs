@@ -88,6 +88,8 @@ pub enum FreezeKind {
     Stopped,
     /// Neither held: the room was killed first.
     None,
+    /// No process was left that could run: the guest found itself alone, so the engine need not pause anything.
+    Empty,
     /// The room had ended before it could be frozen.
     Gone,
 }

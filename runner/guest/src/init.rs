@@ -53,9 +53,9 @@ fn handle(request: Request, processes: &Processes, replies: &Replies) {
             Err(error) => Reply::Failed { message: format!("opening the bridge: {error}") },
         }),
         Request::Stop => {
-            processes::signal_all(Signal::SIGSTOP);
+            let alone = !processes::signal_all(Signal::SIGSTOP);
             let at_ns = processes::monotonic_ns();
-            replies.send(&Reply::Stopped { at_ns, usage: cgroup::usage() });
+            replies.send(&Reply::Stopped { at_ns, alone, usage: cgroup::usage() });
         }
         Request::Continue => {
             processes::signal_all(Signal::SIGCONT);

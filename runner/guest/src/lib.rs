@@ -106,6 +106,8 @@ pub enum Reply {
     Stopped {
         /// When the signal had been sent to all.
         at_ns: u64,
+        /// There was none: the guest is the only process, and starts another only when it is asked to.
+        alone: bool,
         /// What the container has used.
         usage: Usage,
     },

@@ -130,9 +130,10 @@ fn exit_status(status: WaitStatus) -> Option<ExitStatus> {
     }
 }
 
-/// Sends `signal` to every process of the container but this one. No process at all is not an error.
-pub(crate) fn signal_all(signal: Signal) {
-    let _ = signal::kill(Pid::from_raw(-1), signal);
+/// Sends `signal` to every process of the container but this one, and says whether there was any: the kernel looks
+/// through the whole list under its lock, where no fork can slip by, and counts the dead that are not reaped as well.
+pub(crate) fn signal_all(signal: Signal) -> bool {
+    signal::kill(Pid::from_raw(-1), signal) != Err(Errno::ESRCH)
 }
 
 /// `CLOCK_MONOTONIC` in nanoseconds.

@@ -140,6 +140,12 @@ impl Control {
         self.ask(&mut channel, request, patience).await
     }
 
+    /// Says that nothing more will be asked. The guest kills what is left, and leaves.
+    pub(crate) async fn hang_up(&self) {
+        // A guest that is gone already cannot be told.
+        let _ = self.channel.lock().await.requests.shutdown().await;
+    }
+
     async fn ask(
         &self,
         channel: &mut Channel,

@@ -36,6 +36,10 @@ pub trait Room: Send + Sync {
     /// Stops everything in two stages (DESIGN §3.1). Never fails: what could be reached is in the answer.
     async fn freeze(&self) -> Freeze;
 
+    /// Ends a room that was found [`FreezeKind::Empty`], without waiting for it: its end takes place behind what the
+    /// caller does next. [`Room::close`] must follow.
+    async fn dismiss(&self);
+
     /// Lets a frozen room go on.
     async fn thaw(&self) -> Result<(), SandboxError>;
 

@@ -17,7 +17,7 @@ const JSON_CAP: u64 = 64 << 20;
 /// Writes `bytes` to `path` so that a reader sees the old file or the new one, and a crash leaves one of them.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("writing", path)(error);
-    let file = temporary(path, bytes).map_err(failed)?;
+    let file = temporary(path, bytes).and_then(synced).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     sync_folder_of(path).map_err(failed)
 }
@@ -27,11 +27,19 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError>
     write_atomic(path, &json(path, value)?)
 }
 
+/// [`write_json`] for the evidence of a try: whole or absent when we are killed, but not forced to the disk, where it
+/// counts for nothing before the outcome is there.
+pub fn write_evidence(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    let file = temporary(path, &json(path, value)?).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
+}
+
 /// Writes `value` as JSON to a `path` that must not exist: of several writers exactly one succeeds, the others get
 /// `Ok(false)` and leave its file alone (DESIGN §3.8).
 pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<bool, StoreError> {
     let failed = |error: io::Error| StoreError::io("writing", path)(error);
-    let file = temporary(path, &json(path, value)?).map_err(failed)?;
+    let file = temporary(path, &json(path, value)?).and_then(synced).map_err(failed)?;
     match fs::hard_link(file.path(), path) {
         Ok(()) => sync_folder_of(path).map_err(failed).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -99,12 +107,16 @@ fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// A synced temporary file beside `path`, readable for everybody as results are.
+/// A temporary file beside `path`, readable for everybody as results are.
 fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
+    Ok(file)
+}
+
+fn synced(file: NamedTempFile) -> io::Result<NamedTempFile> {
     file.as_file().sync_data()?;
     Ok(file)
 }

@@ -13,7 +13,7 @@ mod owner;
 mod run;
 mod trial;
 
-pub use atomic::{append_line, read_json, remove_tree, write_atomic, write_json};
+pub use atomic::{append_line, read_json, remove_tree, write_atomic, write_evidence, write_json};
 pub use error::StoreError;
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proctor_traces::Timestamp;
 
 use crate::atomic::write_json_once;
-use crate::{Lease, LeaseHolder, Outcome, Owner, StoreError, TrialId, TryRecord, read_json, write_json};
+use crate::{Lease, LeaseHolder, Outcome, Owner, StoreError, TrialId, TryRecord, read_json, write_evidence};
 
 /// The entries that a final try hands up to its trial.
 const EVIDENCE: [&str; 6] = ["trace.jsonl", "raw", "model", "artifacts", "history", "prompt"];
@@ -176,6 +176,6 @@ impl TryDir {
 
     /// Writes `try.json`.
     pub fn close(&self, record: &TryRecord) -> Result<(), StoreError> {
-        write_json(&self.path.join("try.json"), record)
+        write_evidence(&self.path.join("try.json"), record)
     }
 }

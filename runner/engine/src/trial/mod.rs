@@ -2,11 +2,12 @@
 
 mod ending;
 mod exchanges;
+mod leavings;
 mod prepare;
 mod sitting;
 mod streams;
 
-use proctor_store::{Outcome, TrialDir, TryRecord};
+use proctor_store::{Outcome, TrialDir, TryDir, TryRecord};
 use proctor_traces::{Ending, Millis, Timestamp};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +41,7 @@ pub(crate) async fn run(
         outcome.timing.backoff_ms = backoff;
         let retry = outcome.ending.is_retried() && failed < setting.retry.retries;
         if !retry && outcome.ending != Ending::Cancelled {
-            folder.finish(&one, &outcome)?;
-            return Ok(Some(outcome));
+            return finish(folder.clone(), one, outcome).await.map(Some);
         }
         let ending = outcome.ending.clone();
         one.close(&TryRecord {
@@ -63,4 +63,11 @@ pub(crate) async fn run(
         }
     }
     Ok(None)
+}
+
+/// Writes the outcome, on a thread of its own: it waits for the disk, and the deadlines of other trials must not.
+async fn finish(folder: TrialDir, one: TryDir, outcome: Outcome) -> Result<Outcome, EngineError> {
+    let write = move || folder.finish(&one, &outcome).map(|()| outcome);
+    let written = tokio::task::spawn_blocking(write).await;
+    Ok(written.map_err(|_| EngineError::Broken { part: "the writer of the outcome" })??)
 }

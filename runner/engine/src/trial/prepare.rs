@@ -192,7 +192,7 @@ impl Told {
             self.inputs.iter().map(|(name, bytes, _)| (name.as_str(), Digest::of(bytes))).collect();
         write(&folder.join("prompt.txt"), self.prompt.as_bytes())?;
         write(&folder.join(TASK_SHEET), self.sheet.as_bytes())?;
-        proctor_store::write_json(&folder.join("inputs.json"), &digests)?;
+        proctor_store::write_evidence(&folder.join("inputs.json"), &digests)?;
         Ok(())
     }
 

@@ -16,10 +16,10 @@ use tokio::sync::{oneshot, watch};
 
 use super::ending::{self, Stopped};
 use super::exchanges::ExchangeLog;
+use super::leavings::Leavings;
 use super::prepare::{MODEL_PORT, MODEL_SOCKET, Prepared};
 use super::streams::{Streams, StreamsEnd};
 use super::{Setting, exchanges};
-use crate::collect::{self, Caps};
 use crate::dispatch::send;
 use crate::method::ModelSource;
 use crate::record::Recorder;
@@ -236,6 +236,10 @@ impl Sitting<'_> {
         let stopped = self.wait(running, deadline, prepared, witnesses).await;
         let freeze = room.freeze().await;
         marks.frozen = Some(freeze.at);
+        if freeze.kind == FreezeKind::Empty {
+            // Nothing runs that its end could set free: it may end while its files are collected.
+            room.dismiss().await;
+        }
         self.enter(Phase::Collect);
         let late = match gateway {
             Some(gateway) => Some(gateway.close().await),
@@ -259,7 +263,8 @@ impl Sitting<'_> {
             room.close().await.during("removing the container")?;
         }
         let versions = watch.finish().await.during("taking the last version of the artifact")?;
-        let state = self.collect(prepared, witnesses).during("collecting what the agent left")?;
+        let leavings = self.leavings(prepared, witnesses.recorder.clone());
+        let state = leavings.take().await.during("collecting what the agent left")?;
         outcome.artifacts = vec![ArtifactRecord {
             name: artifact.name.clone(),
             state,
@@ -311,28 +316,15 @@ impl Sitting<'_> {
         }
     }
 
-    fn collect(&self, prepared: &Prepared, witnesses: &Witnesses) -> Result<ArtifactState, EngineError> {
-        let folder = self.evidence.folder("artifacts")?;
-        let state = collect::artifact(&prepared.workspace, &prepared.artifact, &folder)?;
-        let workspace = folder.join("workspace");
-        let left = collect::tree(&prepared.workspace, &workspace, Caps::WORKSPACE, |path| {
-            path == std::path::Path::new(&prepared.artifact.name)
-        })?;
-        proctor_store::write_json(&folder.join("collected.json"), &left)?;
-        if left.left_count > 0 {
-            witnesses.recorder.notice(format!("{} files of the workspace were not kept", left.left_count));
+    fn leavings(&self, prepared: &Prepared, recorder: Recorder) -> Leavings {
+        Leavings {
+            workspace: prepared.workspace.clone(),
+            home: prepared.home.clone(),
+            artifact: prepared.artifact.clone(),
+            sessions: self.spec.method.harness.session_paths(),
+            evidence: self.evidence.clone(),
+            recorder,
         }
-        for path in self.spec.method.harness.session_paths() {
-            let from = prepared.home.join(path);
-            if std::fs::symlink_metadata(&from).is_ok_and(|it| it.is_dir()) {
-                let to = self.evidence.folder("raw/session")?.join(path);
-                let left = collect::tree(&from, &to, Caps::SESSION, |_| false)?;
-                if left.left_count > 0 {
-                    witnesses.recorder.notice(format!("{} session files were not kept", left.left_count));
-                }
-            }
-        }
-        Ok(state)
     }
 
     fn enter(&self, phase: Phase) {
@@ -373,7 +365,8 @@ fn describe_freeze(freeze: Freeze, deadline: Instant) -> String {
         FreezeKind::Paused => "frozen (paused)",
         FreezeKind::Stopped => "frozen (stopped)",
         FreezeKind::None => "could not be frozen",
-        FreezeKind::Gone => "nothing left to freeze",
+        FreezeKind::Empty => "nothing was left running",
+        FreezeKind::Gone => "the container was gone before it could be frozen",
     };
     match freeze.at.checked_duration_since(deadline) {
         Some(after) => format!("{kind} {} ms after the deadline", after.as_millis()),

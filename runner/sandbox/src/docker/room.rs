@@ -1,12 +1,16 @@
 //! One container: freezing it in two stages, and making sure that it is gone.
 
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::query_parameters::{InspectContainerOptions, RemoveContainerOptionsBuilder};
+use bollard::query_parameters::{
+    InspectContainerOptions, RemoveContainerOptionsBuilder, WaitContainerOptions,
+};
+use futures_util::StreamExt as _;
 use proctor_guest::{Bridge, Command, Reply, Request};
 use proctor_traces::FreezeKind;
 
@@ -20,6 +24,8 @@ const STOP_ACK: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a request to the guest may take otherwise.
 const GUEST: Duration = Duration::from_secs(5);
+/// How long a container whose guest was told to leave may take to end by itself; it is killed afterwards.
+const LEAVE: Duration = Duration::from_secs(2);
 /// How long one attempt to remove a container may take, and how many are made.
 const REMOVE: Duration = Duration::from_secs(15);
 const REMOVE_ATTEMPTS: u32 = 3;
@@ -29,11 +35,12 @@ pub(crate) struct DockerRoom {
     id: String,
     name: String,
     control: Control,
+    dismissed: AtomicBool,
 }
 
 impl DockerRoom {
     pub(crate) fn new(docker: Docker, id: String, name: String, control: Control) -> Self {
-        Self { docker, id, name, control }
+        Self { docker, id, name, control, dismissed: AtomicBool::new(false) }
     }
 
     async fn expect(&self, request: Request, expected: Reply) -> Result<(), SandboxError> {
@@ -59,7 +66,12 @@ impl Room for DockerRoom {
     async fn freeze(&self) -> Freeze {
         // First stage: it takes effect at once, and also holds when the engine thaws a container to kill it.
         let stopped = match self.control.request(&Request::Stop, STOP_ACK).await {
-            Ok(Reply::Stopped { at_ns, usage }) => Some((instant_at(at_ns), usage)),
+            // Nothing runs, and nothing can start: there is nothing to pause.
+            Ok(Reply::Stopped { at_ns, alone: true, usage }) => {
+                tracing::debug!(room = self.name, "found empty");
+                return Freeze { kind: FreezeKind::Empty, at: instant_at(at_ns), usage: Some(usage) };
+            }
+            Ok(Reply::Stopped { at_ns, alone: false, usage }) => Some((instant_at(at_ns), usage)),
             _ => None,
         };
         let usage = stopped.map(|(_, usage)| usage);
@@ -73,6 +85,11 @@ impl Room for DockerRoom {
         };
         tracing::debug!(room = self.name, ?kind, "frozen");
         Freeze { kind, at, usage }
+    }
+
+    async fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
+        self.control.hang_up().await;
     }
 
     async fn thaw(&self) -> Result<(), SandboxError> {
@@ -99,6 +116,11 @@ impl Room for DockerRoom {
 
     async fn close(&self) -> Result<Closed, SandboxError> {
         let start = Instant::now();
+        if self.dismissed.load(Ordering::Relaxed) {
+            // A kill that meets a container on its way out makes its removal fail. What goes wrong here, removal tells.
+            let mut end = self.docker.wait_container(&self.id, None::<WaitContainerOptions>);
+            let _ = tokio::time::timeout(LEAVE, end.next()).await;
+        }
         let mut last = Ok(());
         for _ in 0..REMOVE_ATTEMPTS {
             last = remove(&self.docker, &self.id).await;
