@@ -193,7 +193,8 @@ async fn watch_memory(pid: u32) -> f64 {
         let Ok(status) = std::fs::read_to_string(&path) else { return peak };
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         // A zombie has no such line any more.
-        let Some(kilobytes) = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok()) else {
+        let Some(kilobytes) = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok())
+        else {
             return peak;
         };
         peak = kilobytes * 1024.0 / 1e6;
