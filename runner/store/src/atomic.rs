@@ -150,8 +150,8 @@ mod tests {
         let tree = dir.path().join("tree");
         fs::create_dir_all(tree.join("a/b")).unwrap();
         std::os::unix::fs::symlink(&kept, tree.join("a/link")).unwrap();
-        fs::set_permissions(tree.join("a/b"), Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(tree.join("a"), Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(tree.join("a/b"), Permissions::from_mode(0o000)).unwrap();
+        fs::set_permissions(tree.join("a"), Permissions::from_mode(0o000)).unwrap();
         remove_tree(&tree).unwrap();
         assert!(!tree.exists());
         assert!(kept.join("file").exists());
@@ -159,14 +159,14 @@ mod tests {
 
     #[test]
     fn an_error_in_a_file_names_the_place() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("x.json");
-        fs::write(&path, r#"{"trial": 1}"#).unwrap();
         #[derive(Debug, serde::Deserialize)]
         struct Record {
             #[expect(dead_code, reason = "only its reading is of interest")]
             trial: String,
         }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.json");
+        fs::write(&path, r#"{"trial": 1}"#).unwrap();
         let error = read_json::<Record>(&path, "record").unwrap_err().to_string();
         assert!(error.contains("trial: invalid type"), "{error}");
     }
