@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bollard::Docker;
-use bollard::models::{ContainerCreateBody, HostConfig};
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig};
 use bollard::query_parameters::{
     CreateContainerOptions, RemoveContainerOptions, StartContainerOptions, WaitContainerOptions,
 };
@@ -11,10 +11,20 @@ use futures_util::StreamExt as _;
 
 use crate::Outcome;
 
+/// What the engine is asked for beside the command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Settings {
+    /// No network; otherwise as the engine does it by itself.
+    Default,
+    /// What a trial's container does without as well: the engine's own set-up of networks, and its log.
+    Lean,
+}
+
 /// A container that does one thing and ends.
 pub(crate) struct Errand<'a> {
     pub(crate) image: &'a str,
     pub(crate) command: &'a [&'a str],
+    pub(crate) settings: Settings,
     /// Host folder mounted at `/work`, which is where the command runs.
     pub(crate) folder: Option<&'a str>,
 }
@@ -23,13 +33,16 @@ impl Errand<'_> {
     /// Create, start, wait, remove; returns how long that took. The command must succeed.
     pub(crate) async fn run(&self, docker: &Docker) -> Outcome<Duration> {
         let start = Instant::now();
+        let lean = matches!(self.settings, Settings::Lean);
         let body = ContainerCreateBody {
             image: Some(self.image.to_owned()),
             cmd: Some(self.command.iter().map(|&word| word.to_owned()).collect()),
             working_dir: self.folder.map(|_| "/work".to_owned()),
+            network_disabled: Some(lean),
             host_config: Some(HostConfig {
                 network_mode: Some("none".to_owned()),
                 binds: self.folder.map(|folder| vec![format!("{folder}:/work")]),
+                log_config: lean.then(|| HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
                 ..HostConfig::default()
             }),
             ..ContainerCreateBody::default()

@@ -21,7 +21,7 @@ use proctor_store::Owner;
 use proctor_tasks::{RenderMode, Task, preview_name, render_command};
 use proctor_traces::Digest;
 
-use crate::bare::Errand;
+use crate::bare::{Errand, Settings};
 use crate::figures::{Aim, Report, Row, Samples};
 use crate::{Bench, Outcome, say};
 
@@ -180,6 +180,7 @@ async fn preview(bench: &Bench, task: &Task) -> Outcome<(Duration, Digest)> {
     let errand = Errand {
         image: &bench.image.id,
         command: &["sh", "-c", &command],
+        settings: Settings::Lean,
         folder: Some(folder.to_str().ok_or("a path that is not text")?),
     };
     let took = errand.run(bench.sandbox.client()).await?;

@@ -8,7 +8,7 @@ use bollard::Docker;
 use proctor_store::{Outcome as TrialOutcome, RunDir};
 use tokio::process::Command;
 
-use crate::bare::Errand;
+use crate::bare::{Errand, Settings};
 use crate::figures::{Aim, Report, Row, Samples};
 use crate::{Bench, Outcome, say};
 
@@ -36,45 +36,43 @@ struct Phases {
 
 pub(crate) async fn measure(bench: &Bench, turns: u32, trials: u32, report: &mut Report) -> Outcome<()> {
     for at_once in [1, AT_ONCE] {
-        let mut walls = [Samples::default(), Samples::default()];
-        let mut singles = [Samples::default(), Samples::default()];
+        let [mut bare_wall, mut lean_wall, mut wall] = <[Samples; 3]>::default();
+        let mut single = Samples::default();
         let mut phases = Phases::default();
         let mut memory = Samples::default();
         // One of each beforehand: whatever is only done once is no trial's.
-        bare(bench, 1, 1).await?;
+        bare(bench, Settings::Default, 1, 1).await?;
         nop(bench, 1, 1).await?;
         for turn in 1..=turns {
             say(&format!("trials, {at_once} at once: turn {turn} of {turns}"));
-            let start = Instant::now();
-            for single in bare(bench, at_once, trials).await? {
-                singles[0].push_ms(single);
-            }
-            walls[0].push_ms(start.elapsed() / trials);
+            bare_wall.push_ms(bare(bench, Settings::Default, at_once, trials).await? / trials);
+            lean_wall.push_ms(bare(bench, Settings::Lean, at_once, trials).await? / trials);
             let ran = nop(bench, at_once, trials).await?;
-            walls[1].push_ms(ran.wall / trials);
+            wall.push_ms(ran.wall / trials);
             memory.push(ran.peak_mb);
             for outcome in &ran.outcomes {
                 let timing = outcome.timing;
                 let parts = [timing.prepare_ms, timing.agent_ms, timing.collect_ms, timing.teardown_ms];
                 let parts = parts.map(|part| Duration::from_millis(part.0));
-                singles[1].push_ms(parts.iter().sum());
+                single.push_ms(parts.iter().sum());
                 phases.push(parts);
             }
         }
-        let [bare_wall, wall] = walls;
-        let [bare_single, single] = singles;
-        report.add(Row {
-            what: format!("wall time per trial, {at_once} at once"),
-            unit: "ms",
-            bare: Some(bare_wall),
-            ours: wall,
-            aim: Some(Aim::Ratio(RATIO)),
-            remark: "whole run / trials".to_owned(),
-        });
+        let remarks = ["network none", "network none, and no log and no network set-up either"];
+        for (bare, remark) in [bare_wall, lean_wall].into_iter().zip(remarks) {
+            report.add(Row {
+                what: format!("wall time per trial, {at_once} at once"),
+                unit: "ms",
+                bare: Some(bare),
+                ours: wall.clone(),
+                aim: Some(Aim::Ratio(RATIO)),
+                remark: format!("bare: {remark}"),
+            });
+        }
         report.add(Row {
             what: format!("one trial from start to end, {at_once} at once"),
             unit: "ms",
-            bare: Some(bare_single),
+            bare: None,
             ours: single,
             aim: None,
             remark: phases.describe(),
@@ -129,23 +127,24 @@ async fn start_up(bench: &Bench, report: &mut Report) -> Outcome<()> {
     Ok(())
 }
 
-/// Bare sequences; each one's time.
-async fn bare(bench: &Bench, at_once: u32, count: u32) -> Outcome<Vec<Duration>> {
+/// Bare sequences; the time of all of them.
+async fn bare(bench: &Bench, settings: Settings, at_once: u32, count: u32) -> Outcome<Duration> {
     let docker = bench.sandbox.client();
+    let start = Instant::now();
     let workers = (0..at_once).map(|worker| {
         let share = count / at_once + u32::from(worker < count % at_once);
-        several(docker, &bench.image.id, share)
+        several(docker, &bench.image.id, settings, share)
     });
-    Ok(futures_util::future::try_join_all(workers).await?.concat())
+    futures_util::future::try_join_all(workers).await?;
+    Ok(start.elapsed())
 }
 
-async fn several(docker: &Docker, image: &str, count: u32) -> Outcome<Vec<Duration>> {
-    let errand = Errand { image, command: &["true"], folder: None };
-    let mut times = Vec::new();
+async fn several(docker: &Docker, image: &str, settings: Settings, count: u32) -> Outcome<()> {
+    let errand = Errand { image, command: &["true"], settings, folder: None };
     for _ in 0..count {
-        times.push(errand.run(docker).await?);
+        errand.run(docker).await?;
     }
-    Ok(times)
+    Ok(())
 }
 
 async fn nop(bench: &Bench, at_once: u32, count: u32) -> Outcome<Ran> {
