@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -139,6 +139,7 @@ pub(crate) fn tree(
                     collected.bytes += bytes;
                 }
                 Err(Copy::Source) => collected.leave(inside, "unreadable"),
+                Err(Copy::Name) => collected.leave(inside, "its name cannot be kept"),
                 Err(Copy::Target(error)) => return Err(EngineError::io("writing", to)(error)),
             }
         }
@@ -148,15 +149,28 @@ pub(crate) fn tree(
 
 enum Copy {
     Source,
+    /// No room for it: the name is too long here, or what prints of it is another's already.
+    Name,
     Target(io::Error),
+}
+
+impl Copy {
+    fn target(error: io::Error) -> Self {
+        use io::ErrorKind::{AlreadyExists, InvalidFilename, IsADirectory, NotADirectory};
+        match error.kind() {
+            AlreadyExists | InvalidFilename | IsADirectory | NotADirectory => Self::Name,
+            _ => Self::Target(error),
+        }
+    }
 }
 
 fn copy(from: &Path, to: &Path, cap: u64) -> Result<u64, Copy> {
     let bytes = open(from).and_then(|file| read(file, cap)).map_err(|_| Copy::Source)?;
     let folder = to.parent().unwrap_or(to);
-    fs::create_dir_all(folder).map_err(Copy::Target)?;
-    fs::write(to, &bytes).map_err(Copy::Target)?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o644)).map_err(Copy::Target)?;
+    fs::create_dir_all(folder).map_err(Copy::target)?;
+    let mut file = File::create_new(to).map_err(Copy::target)?;
+    file.write_all(&bytes).map_err(Copy::Target)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(Copy::Target)?;
     Ok(bytes.len() as u64)
 }
 
@@ -240,5 +254,24 @@ mod tests {
         assert_eq!((collected.files, collected.bytes, collected.left_count), (1, 2, 3));
         assert_eq!(fs::read(to.path().join("a/b/kept_")).unwrap(), b"12");
         assert!(!to.path().join("etc").exists() && !to.path().join("a/hostname").exists());
+    }
+
+    #[test]
+    fn names_that_cannot_be_kept_are_left_and_fail_nothing() {
+        let from = tempfile::tempdir().unwrap();
+        let to = tempfile::tempdir().unwrap();
+        for folder in ["a_", "b\n"] {
+            fs::create_dir(from.path().join(folder)).unwrap();
+            fs::write(from.path().join(folder).join("inside"), folder).unwrap();
+        }
+        for name in ["a\n", "b_", "c\n", "c_", "kept"] {
+            fs::write(from.path().join(name), name).unwrap();
+        }
+        // Three times as long as text.
+        fs::write(from.path().join(OsStr::from_bytes(&[0xff; 255])), "x").unwrap();
+        let collected = tree(from.path(), to.path(), Caps::WORKSPACE, |_| false).unwrap();
+        assert_eq!((collected.files, collected.left_count), (4, 4), "{collected:?}");
+        assert!(collected.left.iter().all(|left| left.why == "its name cannot be kept"));
+        assert_eq!(fs::read(to.path().join("c_")).unwrap(), b"c\n", "the first of its name");
     }
 }

@@ -11,6 +11,9 @@ use tempfile::NamedTempFile;
 
 use crate::StoreError;
 
+/// How the names of files begin that are not whole yet.
+pub(crate) const TEMPORARY: &str = ".tmp-";
+
 /// Largest JSON file of ours that is read back, in bytes.
 const JSON_CAP: u64 = 64 << 20;
 
@@ -72,34 +75,6 @@ pub fn append_line(path: &Path, value: &impl Serialize) -> Result<(), StoreError
     file.write_all(&line).map_err(failed)
 }
 
-/// Removes a tree that an agent may have made hard to remove: folders without permissions are opened first. Links
-/// are removed, never followed. A tree that is not there is fine.
-pub fn remove_tree(path: &Path) -> Result<(), StoreError> {
-    if !path.exists() && fs::symlink_metadata(path).is_err() {
-        return Ok(());
-    }
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            for entry in
-                walkdir::WalkDir::new(path).follow_links(false).into_iter().filter_entry(open_up).flatten()
-            {
-                open_up(&entry);
-            }
-            fs::remove_dir_all(path).map_err(StoreError::io("removing", path))
-        }
-        other => other.map_err(StoreError::io("removing", path)),
-    }
-}
-
-fn open_up(entry: &walkdir::DirEntry) -> bool {
-    if entry.file_type().is_dir() {
-        // What cannot be opened shows as the error of the removal.
-        let _ = fs::set_permissions(entry.path(), Permissions::from_mode(0o700));
-    }
-    true
-}
-
 fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let mut bytes =
         serde_json::to_vec_pretty(value).map_err(|error| StoreError::io("writing", path)(error.into()))?;
@@ -110,7 +85,7 @@ fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
 /// A temporary file beside `path`, readable for everybody as results are.
 fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
     let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
@@ -139,22 +114,6 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["outcome.json"], "no temporary file is left");
-    }
-
-    #[test]
-    fn a_tree_without_permissions_is_removed_and_links_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let kept = dir.path().join("kept");
-        fs::create_dir(&kept).unwrap();
-        fs::write(kept.join("file"), "x").unwrap();
-        let tree = dir.path().join("tree");
-        fs::create_dir_all(tree.join("a/b")).unwrap();
-        std::os::unix::fs::symlink(&kept, tree.join("a/link")).unwrap();
-        fs::set_permissions(tree.join("a/b"), Permissions::from_mode(0o000)).unwrap();
-        fs::set_permissions(tree.join("a"), Permissions::from_mode(0o000)).unwrap();
-        remove_tree(&tree).unwrap();
-        assert!(!tree.exists());
-        assert!(kept.join("file").exists());
     }
 
     #[test]

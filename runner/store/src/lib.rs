@@ -10,10 +10,11 @@ mod id;
 mod lease;
 mod outcome;
 mod owner;
+mod remove;
 mod run;
 mod trial;
 
-pub use atomic::{append_line, read_json, remove_tree, write_atomic, write_evidence, write_json};
+pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
 pub use error::StoreError;
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
@@ -22,5 +23,6 @@ pub use outcome::{
     ArtifactRecord, Digests, Exit, Outcome, Resources, StreamCounts, TaskFacts, Timing, TryRecord,
 };
 pub use owner::Owner;
+pub use remove::remove_tree;
 pub use run::{MethodRecord, RunDir, RunRecord};
 pub use trial::{TrialDir, TrialState, TryDir, state_of};

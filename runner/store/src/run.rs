@@ -1,5 +1,6 @@
 //! A run: one results directory with a plan that does not change under it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use tempfile::TempDir;
 
+use crate::atomic::{TEMPORARY, write_json_once};
 use crate::folder::{owned_folder, remove_orphans};
-use crate::{MethodId, Owner, StoreError, TrialDir, TrialId, read_json, write_json};
+use crate::{MethodId, Owner, StoreError, TrialDir, TrialId, read_json};
 
 /// `run.json`: the resolved plan, and what it was resolved with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -116,24 +118,26 @@ impl RunDir {
     /// plan is the same, and refuses anything else without touching it.
     pub fn open_or_create(root: &Path, record: &RunRecord) -> Result<Self, StoreError> {
         let run = Self { root: root.to_owned() };
-        if run.record_path().exists() {
-            let differences = run.record()?.differences(record);
-            if differences.is_empty() {
-                return Ok(run);
+        if !run.record_path().exists() {
+            let names = match fs::read_dir(root) {
+                Ok(entries) => entries.flatten().map(|entry| entry.file_name()).collect(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+                Err(error) => return Err(StoreError::io("opening", root)(error)),
+            };
+            // What a start that was killed, or another that is just going on, has begun with is no stranger's.
+            let ours = |name: &OsString| name == "run.json" || name.to_string_lossy().starts_with(TEMPORARY);
+            if !names.iter().all(ours) {
+                return Err(StoreError::Foreign { path: root.to_owned() });
             }
+            fs::create_dir_all(root).map_err(StoreError::io("creating", root))?;
+            // First of all, so that nothing is ever here without it; once, so that of two starts one makes the plan.
+            write_json_once(&run.record_path(), record)?;
+        }
+        let differences = run.record()?.differences(record);
+        if !differences.is_empty() {
             return Err(StoreError::OtherPlan { path: root.to_owned(), differences: differences.join("\n") });
         }
-        match fs::read_dir(root) {
-            Ok(mut entries) => {
-                if entries.next().is_some() {
-                    return Err(StoreError::Foreign { path: root.to_owned() });
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(StoreError::io("opening", root)(error)),
-        }
         fs::create_dir_all(run.trials()).map_err(StoreError::io("creating", root))?;
-        write_json(&run.record_path(), record)?;
         Ok(run)
     }
 
@@ -199,5 +203,57 @@ impl RunDir {
 
     fn trials(&self) -> PathBuf {
         self.root.join("trials")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(attempts: u32) -> RunRecord {
+        RunRecord {
+            schema: RunRecord::SCHEMA,
+            name: "x".into(),
+            created_at: Timestamp::now(),
+            version: "1".into(),
+            image: ImageIdentity {
+                reference: "x".into(),
+                id: "sha256:1".into(),
+                inputs: Digest::of(b""),
+                packages: Digest::of(b""),
+            },
+            methods: Vec::new(),
+            tasks: Vec::new(),
+            attempts,
+        }
+    }
+
+    #[test]
+    fn what_a_killed_start_left_is_continued_and_what_is_a_strangers_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join(".tmp-x1Y2z3"), "{").unwrap();
+        RunDir::open_or_create(dir.path(), &record(1)).unwrap();
+        fs::remove_dir(dir.path().join("trials")).unwrap();
+        RunDir::open_or_create(dir.path(), &record(1)).unwrap();
+        let strangers = tempfile::tempdir().unwrap();
+        fs::write(strangers.path().join("letter"), "").unwrap();
+        let refused = RunDir::open_or_create(strangers.path(), &record(1));
+        assert!(matches!(refused, Err(StoreError::Foreign { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn of_starts_at_once_with_different_plans_one_makes_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("run");
+        let starts: Vec<_> = (1..=8)
+            .map(|attempts| {
+                let root = root.clone();
+                std::thread::spawn(move || RunDir::open_or_create(&root, &record(attempts)))
+            })
+            .collect();
+        let made = starts.into_iter().map(|it| it.join().unwrap());
+        let (made, refused): (Vec<_>, Vec<_>) = made.partition(Result::is_ok);
+        assert_eq!(made.len(), 1);
+        assert!(refused.iter().all(|it| matches!(it, Err(StoreError::OtherPlan { .. }))), "{refused:?}");
     }
 }

@@ -10,6 +10,9 @@ use crate::laboratory::{connect, is_alive};
 
 pub(crate) async fn sweep(args: &SweepArgs, environment: &Environment) -> Result<ExitCode, Failure> {
     let swept = connect(environment).await?.sweep(args.dry_run, &is_alive).await?;
+    if !args.dry_run {
+        proctor_store::remove_orphans(&environment.runtime())?;
+    }
     if args.json {
         print_json(&swept)?;
     } else if swept.is_empty() {

@@ -102,7 +102,10 @@ impl Sitting<'_> {
         let result = self.with_model(&prepared, outcome, marks, recorder).await;
         // Both are done whatever came before; the first error is the one to tell.
         let written = writing.finish().await.during("writing the trace");
-        let cleared = prepared.clear().during("clearing up");
+        // On a thread of its own: an agent may have left so much that it takes minutes, and other trials have deadlines.
+        let cleared = tokio::task::spawn_blocking(move || prepared.clear()).await;
+        let cleared = cleared.unwrap_or(Err(EngineError::Broken { part: "the clearing up" }));
+        let cleared = cleared.during("clearing up");
         result.and(written).and(cleared)
     }
 

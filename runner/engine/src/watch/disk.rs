@@ -1,5 +1,6 @@
 //! Bytes and files of workspace and HOME, counted every second: a bind mount cannot be capped (DESIGN §3.4).
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -41,7 +42,14 @@ pub(crate) async fn watch_disk(folders: Vec<PathBuf>, limits: DiskLimits) -> Lim
 fn passed(folders: &[PathBuf], limits: DiskLimits) -> Option<Limit> {
     let (mut bytes, mut inodes) = (0u64, 0u64);
     for folder in folders {
-        for entry in walkdir::WalkDir::new(folder).follow_links(false).into_iter().flatten() {
+        for entry in walkdir::WalkDir::new(folder).follow_links(false) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                // Folders so deep that no path reaches them would be a place to hide anything in.
+                Err(error) if too_deep(&error) => return Some(Limit::DiskInodes),
+                // It went away meanwhile.
+                Err(_) => continue,
+            };
             inodes += 1;
             // Blocks, not lengths: a sparse file takes no room.
             bytes += entry.metadata().map_or(0, |it| it.blocks() * 512);
@@ -56,9 +64,33 @@ fn passed(folders: &[PathBuf], limits: DiskLimits) -> Option<Limit> {
     None
 }
 
+fn too_deep(error: &walkdir::Error) -> bool {
+    error.io_error().is_some_and(|error| error.kind() == ErrorKind::InvalidFilename)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_deeper_than_any_path_pass_the_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        std::fs::create_dir(&tree).unwrap();
+        let name = "d".repeat(250);
+        for depth in 0..20 {
+            // Built from the inside out, since no path reaches the innermost folder.
+            let around = dir.path().join("around");
+            std::fs::create_dir(&around).unwrap();
+            std::fs::rename(&tree, around.join(&name)).unwrap();
+            std::fs::rename(&around, &tree).unwrap();
+            let expected = (depth >= 16).then_some(Limit::DiskInodes);
+            if !(14..18).contains(&depth) {
+                let folders = [dir.path().to_owned()];
+                assert_eq!(passed(&folders, DiskLimits::default()), expected, "{depth}");
+            }
+        }
+    }
 
     #[test]
     fn counts_blocks_and_names_the_limit_that_is_passed() {
