@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -31,7 +32,7 @@ pub(crate) fn proctor() -> Command {
 
 /// A run to be made: arguments, and folders that are nobody else's.
 pub(crate) struct Run {
-    folder: TempDir,
+    folder: Arc<TempDir>,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
 }
@@ -42,8 +43,11 @@ impl Run {
         let folder = tempfile::Builder::new().prefix("e2e-").tempdir().expect("a temporary folder");
         // Its own folder for sockets shows what is left in it; the name must be short.
         std::fs::create_dir(folder.path().join("rt")).expect("a folder for sockets");
-        let mut run =
-            Self { folder, arguments: vec!["run".into(), "--tasks".into()], environment: Vec::new() };
+        let mut run = Self {
+            folder: Arc::new(folder),
+            arguments: vec!["run".into(), "--tasks".into()],
+            environment: Vec::new(),
+        };
         run.arguments.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
         let runtime = run.runtime().to_string_lossy().into_owned();
         let out = run.out().to_string_lossy().into_owned();
@@ -229,7 +233,11 @@ impl Ended<'_> {
     pub(crate) fn trials(&self) -> Vec<Trial> {
         let run = RunDir::open(&self.run.out()).expect("a run");
         let folders = run.trials_on_disk().expect("trials");
-        folders.into_iter().filter(proctor_store::TrialDir::is_done).map(Trial::read).collect()
+        folders
+            .into_iter()
+            .filter(proctor_store::TrialDir::is_done)
+            .map(|folder| Trial::read(folder, Arc::clone(&self.run.folder)))
+            .collect()
     }
 
     /// Its only trial.

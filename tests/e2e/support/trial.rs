@@ -2,23 +2,27 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proctor_store::{Outcome, TrialDir};
 use proctor_traces::{
     ArtifactState, Digest, EventKind, Exchange, JournalReader, Source, ToolCall, ToolResult, TraceEvent,
 };
+use tempfile::TempDir;
 
 /// A trial that has its outcome.
 pub(crate) struct Trial {
     pub(crate) folder: TrialDir,
     pub(crate) outcome: Outcome,
+    /// The run's folder lives as long as somebody reads in it.
+    _run: Arc<TempDir>,
 }
 
 impl Trial {
     /// Reads it.
-    pub(crate) fn read(folder: TrialDir) -> Self {
+    pub(crate) fn read(folder: TrialDir, run: Arc<TempDir>) -> Self {
         let outcome = folder.outcome().expect("it can be read").expect("it is there");
-        let trial = Self { folder, outcome };
+        let trial = Self { folder, outcome, _run: run };
         trial.time_adds_up();
         trial
     }
