@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::NamedTempFile;
@@ -53,17 +55,38 @@ pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<boo
 /// Reads back a JSON file of ours.
 pub fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, StoreError> {
     let malformed = |message| StoreError::Malformed { path: path.to_owned(), what, message };
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-        .open(path)
-        .map_err(StoreError::io("reading", path))?;
-    let size = file.metadata().map_err(StoreError::io("reading", path))?.len();
+    // Whatever lies there, opening it neither follows nor waits.
+    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.raw_os_error() == Some(Errno::ELOOP as i32) => {
+            return Err(malformed("it is a link".to_owned()));
+        }
+        opened => opened.map_err(StoreError::io("reading", path))?,
+    };
+    let metadata = file.metadata().map_err(StoreError::io("reading", path))?;
+    let size = metadata.len();
+    if !metadata.is_file() {
+        return Err(malformed("it is not a file".to_owned()));
+    }
     if size > JSON_CAP {
         return Err(malformed(format!("it has {size} bytes")));
     }
     let reader = &mut serde_json::Deserializer::from_reader(io::BufReader::new(file));
     serde_path_to_error::deserialize(reader).map_err(|error| malformed(error.to_string()))
+}
+
+/// Refuses a file of another version of its format, which would be understood wrongly.
+pub(crate) fn check_schema(
+    path: &Path,
+    what: &'static str,
+    found: u32,
+    known: u32,
+) -> Result<(), StoreError> {
+    if found == known {
+        return Ok(());
+    }
+    let message = format!("it has version {found} of the format, and this proctor knows {known}");
+    Err(StoreError::Malformed { path: path.to_owned(), what, message })
 }
 
 /// Appends `value` as one line of JSON, with a single write.
@@ -84,8 +107,7 @@ fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
 
 /// A temporary file beside `path`, readable for everybody as results are.
 fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    let folder = path.parent().ok_or_else(|| io::Error::other("a file needs a folder"))?;
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder)?;
+    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
@@ -97,7 +119,12 @@ fn synced(file: NamedTempFile) -> io::Result<NamedTempFile> {
 }
 
 fn sync_folder_of(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder that a file lies in; that of a bare name is the current one.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
@@ -114,6 +141,26 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["outcome.json"], "no temporary file is left");
+    }
+
+    #[test]
+    fn a_bare_name_lies_in_the_current_folder() {
+        assert_eq!(folder_of(Path::new("x.png")), Path::new("."));
+        assert_eq!(folder_of(Path::new("a/x.png")), Path::new("a"));
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name| dir.path().join(name);
+        nix::unistd::mkfifo(&path("fifo"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        fs::write(path("file"), "1").unwrap();
+        std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for name in ["fifo", "link", "folder"] {
+            let read = read_json::<u32>(&path(name), "number");
+            assert!(matches!(read, Err(StoreError::Malformed { .. })), "{name}: {read:?}");
+        }
     }
 
     #[test]

@@ -37,7 +37,12 @@ impl Lease {
                 }
                 Err(_) => {}
             }
-            let Ok(holder) = fs::read_to_string(path) else { continue };
+            let holder = match fs::read(path) {
+                Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                // Something that we never wrote names no owner.
+                Err(_) => String::new(),
+            };
             match Owner::parse(&holder) {
                 Some(other) if other.is_alive() => return Ok(LeaseHolder::Other(holder)),
                 // Just created and not yet written: its owner is alive a moment longer than this file is young.
@@ -49,7 +54,7 @@ impl Lease {
             let grave = path.with_extension(format!("dead-{}", std::process::id()));
             if fs::rename(path, &grave).is_ok() {
                 // Another taker may have been faster, so that what we moved away is its new lease: put it back.
-                if fs::read_to_string(&grave).is_ok_and(|moved| moved != holder) {
+                if fs::read(&grave).is_ok_and(|moved| String::from_utf8_lossy(&moved) != holder) {
                     let _ = fs::hard_link(&grave, path);
                 }
                 // Only a leftover name now.
@@ -87,5 +92,17 @@ mod tests {
         fs::write(&path, "another-boot:1:1").unwrap();
         assert!(matches!(Lease::take(&path, &us).unwrap(), LeaseHolder::Ours(_)));
         assert!(!path.exists(), "given back when dropped");
+    }
+
+    #[test]
+    fn what_names_no_owner_holds_nothing_up_for_long() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lease");
+        let us = Owner::this_process().unwrap();
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(matches!(Lease::take(&path, &us).unwrap(), LeaseHolder::Other(_)), "it may be just written");
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        assert!(matches!(Lease::take(&path, &us).unwrap(), LeaseHolder::Ours(_)));
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use tempfile::TempDir;
 
-use crate::atomic::{TEMPORARY, write_json_once};
+use crate::atomic::{TEMPORARY, check_schema, write_json_once};
 use crate::folder::{owned_folder, remove_orphans};
 use crate::{MethodId, Owner, StoreError, TrialDir, TrialId, read_json};
 
@@ -154,7 +154,9 @@ impl RunDir {
 
     /// Its plan.
     pub fn record(&self) -> Result<RunRecord, StoreError> {
-        read_json(&self.record_path(), "run")
+        let record: RunRecord = read_json(&self.record_path(), "run")?;
+        check_schema(&self.record_path(), "run", record.schema, RunRecord::SCHEMA)?;
+        Ok(record)
     }
 
     /// The folder of a trial.

@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use proctor_traces::Timestamp;
 
-use crate::atomic::write_json_once;
+use crate::atomic::{check_schema, write_json_once};
 use crate::{Lease, LeaseHolder, Outcome, Owner, StoreError, TrialId, TryRecord, read_json, write_evidence};
 
 /// The entries that a final try hands up to its trial.
 const EVIDENCE: [&str; 6] = ["trace.jsonl", "raw", "model", "artifacts", "history", "prompt"];
+
+/// A folder with a higher number is none of ours.
+const MOST_TRIES: u32 = 1_000_000;
 
 /// Where a trial stands, from what is on disk alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,13 +78,23 @@ impl TrialDir {
 
     /// Its outcome; none while it is not done.
     pub fn outcome(&self) -> Result<Option<Outcome>, StoreError> {
-        if self.is_done() { read_json(&self.outcome_path(), "outcome").map(Some) } else { Ok(None) }
+        if !self.is_done() {
+            return Ok(None);
+        }
+        let outcome: Outcome = read_json(&self.outcome_path(), "outcome")?;
+        check_schema(&self.outcome_path(), "outcome", outcome.schema, Outcome::SCHEMA)?;
+        if outcome.trial != self.id {
+            let message = format!("it is that of {}", outcome.trial);
+            return Err(StoreError::Malformed { path: self.outcome_path(), what: "outcome", message });
+        }
+        Ok(Some(outcome))
     }
 
     /// Number of the last try on disk, 0 if there is none.
     pub fn tries(&self) -> u32 {
         let Ok(entries) = fs::read_dir(self.path.join("tries")) else { return 0 };
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).max().unwrap_or(0)
+        let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.filter(|number| *number <= MOST_TRIES).max().unwrap_or(0)
     }
 
     /// A folder for the next try. Evidence that a killed runner had begun to hand up goes back to the try it is from.
