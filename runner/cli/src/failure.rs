@@ -1,5 +1,6 @@
 //! What went wrong, for people: one message, one hint, one exit code. Errors of the libraries become messages here.
 
+use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use proctor_engine::EngineError;
@@ -77,13 +78,18 @@ impl Failure {
         if let Some(report) = self.report {
             eprintln!("{report:?}");
         } else {
-            eprintln!("error: {}", self.message);
+            eprintln!("error: {}", printable(&self.message));
         }
         if let Some(hint) = self.hint {
-            eprintln!("hint: {hint}");
+            eprintln!("hint: {}", printable(&hint));
         }
         self.kind.into()
     }
+}
+
+/// Without what a terminal would obey: names and foreign words may hold anything.
+fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// An error and its causes in one line, without saying anything twice.
@@ -108,6 +114,20 @@ impl From<TaskError> for Failure {
     }
 }
 
+/// Whether it lies in the path that was given, not in what was done with it.
+fn is_about_the_path(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::AlreadyExists
+            | ErrorKind::InvalidFilename
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+            | ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+    )
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let message = chain(&error);
@@ -116,9 +136,15 @@ impl From<StoreError> for Failure {
             StoreError::OtherPlan { .. } => Self::input(message).hint(
                 "a run keeps its plan: use another --out for another one, or the old arguments to continue",
             ),
+            StoreError::Malformed { what: "outcome", .. } => {
+                Self::input(message).hint("move this file away, and the same command runs the trial again")
+            }
             StoreError::Malformed { .. } => Self::input(message),
-            StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            StoreError::Io { action: "reading", source, .. } if source.kind() == ErrorKind::NotFound => {
                 Self::input(message).hint("is this the folder of a run?")
+            }
+            StoreError::Io { source, .. } if is_about_the_path(source.kind()) => {
+                Self::input(message).hint("name a place in a folder that can be made and written")
             }
             _ => Self::internal(message),
         }

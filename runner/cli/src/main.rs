@@ -3,7 +3,8 @@
 //! Reads top-down: [`main`] parses what was typed, [`commands`] does one thing each, [`failure`] turns what went wrong
 //! into one message with a hint and a documented exit code.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is this crate's work")]
+#[macro_use]
+mod printing;
 
 mod args;
 mod commands;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         .map_err(|error| Failure::internal(format!("starting the runtime: {error}")))
         .and_then(|runtime| runtime.block_on(run(cli, &environment)));
     match result {
+        Ok(_) if printing::lost() => Failure::internal("stdout could not be written").report(),
         Ok(code) => code,
         Err(failure) => failure.report(),
     }

@@ -70,7 +70,8 @@ impl Rendering {
         if let Ok(before) = read_json::<RenderRecord>(&record_path, "rendering") {
             let same =
                 before.source == digest && before.settings == task.render && before.image == self.image;
-            if same && before.mode == task.mode() {
+            let whole = before.status != RenderStatus::Rendered || place.join("output.png").is_file();
+            if same && whole && before.mode == task.mode() {
                 return Ok(Some(before.status));
             }
         }

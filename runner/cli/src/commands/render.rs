@@ -34,6 +34,10 @@ async fn one(file: &Path, args: &RenderArgs, environment: &Environment) -> Resul
         return Err(Failure::input(format!("{}: there is no such file", file.display())));
     }
     let output = args.output.clone().unwrap_or_else(|| file.with_extension("png"));
+    if output.is_dir() || same_file(file, &output) {
+        return Err(Failure::input(format!("{}: the picture cannot go there", output.display()))
+            .hint("give -o FILE.png"));
+    }
     let laboratory = Laboratory::open(environment).await?;
     let rendering = Rendering::new(&laboratory, environment, "render")?;
     let label = file.display().to_string();
@@ -49,6 +53,10 @@ async fn one(file: &Path, args: &RenderArgs, environment: &Environment) -> Resul
         println!("{}", describe(&result.record, &output));
     }
     Ok(if result.png.is_some() { ExitCode::SUCCESS } else { Kind::Findings.into() })
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 fn describe(record: &RenderRecord, output: &Path) -> String {

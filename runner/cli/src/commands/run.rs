@@ -1,6 +1,7 @@
 //! `proctor run`: plan, run, render, and say how it went.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     let laboratory = Laboratory::open(environment).await?;
 
     let out = absolute(&args.out)?;
+    check_place(&out)?;
+    check_processors(args.limits.cpus)?;
     let name = out.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
     let version = env!("CARGO_PKG_VERSION");
     let record = Plan::record(&name, version, &laboratory.image, &tasks, &methods, args.attempts)?;
@@ -64,6 +67,27 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         (false, 0) => ExitCode::SUCCESS,
         (false, _) => Kind::Incomplete.into(),
     })
+}
+
+/// The engine takes a mount as `HERE:THERE`.
+fn check_place(out: &Path) -> Result<(), Failure> {
+    if out.as_os_str().as_encoded_bytes().contains(&b':') {
+        return Err(Failure::input(format!("--out {}: its path holds a colon", out.display()))
+            .hint("the engine cannot mount such a folder: give another"));
+    }
+    Ok(())
+}
+
+/// The engine refuses more than there are, and would do so for each trial.
+fn check_processors(cpus: Option<f64>) -> Result<(), Failure> {
+    let there = processors();
+    let known = f64::from(u32::try_from(there).unwrap_or(u32::MAX));
+    match cpus {
+        Some(cpus) if cpus > known => {
+            Err(Failure::input(format!("--cpus {cpus}: this machine has {there}")).hint("give that or fewer"))
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Show {
