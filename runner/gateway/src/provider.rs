@@ -137,10 +137,16 @@ impl Provider {
             if name.parse::<HeaderName>().is_err() || value.parse::<HeaderValue>().is_err() {
                 return Err(format!("`{name}` is not a valid header"));
             }
+            if SECRET_HEADERS.iter().any(|secret| name.eq_ignore_ascii_case(secret)) {
+                return Err(format!("`{name}` would carry a secret; `key_env` and `auth` are for that"));
+            }
         }
         Ok(())
     }
 }
+
+/// Headers that hold keys, which a file must not (they would be neither hidden nor blanked).
+const SECRET_HEADERS: [&str; 5] = ["authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"];
 
 /// The name of a wire format as it is written in files.
 pub(crate) fn wire_name(wire: WireFormat) -> &'static str {
@@ -191,6 +197,10 @@ mod tests {
             (
                 "base_url = \"http://x\"\nwire = [\"openai_chat\"]\nkey_env = \"K\"\nkey = \"1\"",
                 "unknown field",
+            ),
+            (
+                "base_url = \"http://x\"\nwire = [\"openai_chat\"]\nkey_env = \"K\"\nheaders = { Authorization = \"sk-secret\" }",
+                "carry a secret",
             ),
             (
                 "base_url = \"http://x\"\nwire = [\"openai_chat\"]\nkey_env = \"sk-secret\"",
