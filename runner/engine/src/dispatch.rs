@@ -43,7 +43,11 @@ pub async fn run(plan: Plan, host: Arc<Host>, stop: Stop, events: mpsc::Unbounde
             drop(slot);
         });
     }
-    while running.join_next().await.is_some() {}
+    while let Some(ended) = running.join_next().await {
+        if let Err(error) = ended {
+            tracing::error!(%error, "a trial broke off");
+        }
+    }
     if let Err(error) = host.run.tidy() {
         tracing::warn!(%error, "folders of rooms stay behind");
     }

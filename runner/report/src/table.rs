@@ -88,6 +88,10 @@ pub fn headed_table(head: &[&str]) -> Table {
         .load_style(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(head);
+    // Some terminals say that they have no width, and all have more than this.
+    if table.width().is_some_and(|width| width < 40) {
+        table.set_content_arrangement(ContentArrangement::Disabled);
+    }
     table
 }
 

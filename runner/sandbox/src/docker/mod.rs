@@ -27,6 +27,9 @@ const GUEST_UP: Duration = Duration::from_secs(30);
 /// Chunks of output that may wait for their reader; a full queue holds the container's writers back.
 const OUTPUT_QUEUE: usize = 64;
 
+/// How long an engine may take to say that it is there.
+const PING: Duration = Duration::from_secs(15);
+
 /// A Docker engine, or one that speaks its API.
 #[derive(Clone)]
 pub struct DockerSandbox {
@@ -64,7 +67,8 @@ impl DockerSandbox {
         let no_engine = |source| SandboxError::NoEngine { address: address.to_owned(), source };
         let path = address.strip_prefix("unix://").unwrap_or(address);
         let docker = Docker::connect_with_unix(path, 120, bollard::API_DEFAULT_VERSION).map_err(no_engine)?;
-        docker.ping().await.map_err(no_engine)?;
+        // Something that listens and never answers is no engine.
+        docker.clone().with_timeout(PING).ping().await.map_err(no_engine)?;
         let guest = guest::install(cache)?;
         Ok(Self { docker, address: address.to_owned(), guest })
     }
