@@ -1,88 +1,129 @@
-//! Runs that are continued: nothing finished is done again, nothing is lost, nothing is left.
+//! Runs that are stopped, killed, and continued by the same command: nothing finished is done again, nothing is lost,
+//! nothing is left.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
+use proctor_store::TryRecord;
+use proctor_traces::Digest;
 
-use crate::support::{Run, world};
+use crate::support::{PATIENCE, Run, read_trace, sample, unique, world};
 
-const SLOW: &str = "echo 'digraph { a }' > artifact.dot; touch ready; sleep 300";
+/// Works until it is told to stop, or until its budget ends.
+const WAITING: &str =
+    "echo 'digraph { a }' > artifact.dot; touch ready; while [ ! -e stop ]; do sleep 0.05; done";
 
 #[test]
 fn the_same_command_again_changes_nothing() {
-    let run = Run::over_one().shell("echo 'digraph { a }' > artifact.dot").args(["--attempts", "2"]);
-    assert_eq!(run.go().with_code(0).trials().len(), 2);
-    let before = files(&run.out());
+    let run = Run::over(&[&sample("flow-approval"), &sample("arch-replicas")]).args(["--harness", "oracle"]);
+    run.go().with_code(0);
+    let before = snapshot(&run.out());
+    assert!(before.keys().any(|path| path.ends_with("render/output.png")));
     let again = run.go().with_code(0);
-    assert_eq!(files(&run.out()), before);
+    assert!(!run.stderr().contains("prepare"), "nothing is started: {}", run.stderr());
     assert_eq!(again.trials().len(), 2);
+    assert_eq!(snapshot(&run.out()), before);
 }
 
-#[test]
-fn a_killed_run_leaves_nothing_running_and_is_finished_by_the_next() {
-    let run = Run::over_one().shell(SLOW).args(["--budget", "5s"]);
-    let mut live = run.start();
-    live.workspace_with("ready");
-    live.signal(Signal::SIGKILL);
-    assert_eq!(live.end().code, None);
-
-    let trial = run.go().with_code(0).trial();
-    assert_eq!((trial.ending(), trial.outcome.r#try), ("timed_out", 2));
-    // What the killed one had recorded is still there.
-    assert!(trial.path("tries/1/trace.jsonl").is_file());
-    assert!(trial.path("tries/1/prompt/TASK.md").is_file());
-    assert_eq!(world::containers_of(&run.out()), Vec::<String>::new());
-}
-
-#[test]
-fn interrupted_twice_it_keeps_what_there_is_and_can_be_continued() {
-    let run = Run::over_one().shell(SLOW).args(["--budget", "5s"]);
-    let mut live = run.start();
-    live.workspace_with("ready");
-    live.signal(Signal::SIGINT);
-    live.wait_for(|run| run.stderr().contains("no new trials"));
-    assert!(live.is_running(), "the first lets running trials finish");
-    live.signal(Signal::SIGINT);
-    let ended = live.end().with_code(130);
-    assert!(ended.trials().is_empty(), "a cancelled trial has no outcome");
-    let tried = one_file(&run.out(), "tries/1/try.json");
-    let record: serde_json::Value = serde_json::from_slice(&fs::read(&tried).unwrap()).unwrap();
-    assert_eq!(record["ending"], "cancelled");
-    let artifact = tried.with_file_name("artifacts").join("artifact.dot");
-    assert_eq!(fs::read(artifact).unwrap(), b"digraph { a }\n");
-
-    let trial = run.go().with_code(0).trial();
-    assert_eq!((trial.ending(), trial.outcome.r#try), ("timed_out", 2));
-}
-
-#[test]
-fn interrupted_once_it_lets_the_running_trial_finish_and_starts_no_other() {
-    let run = Run::over_one().shell(SLOW).args(["--budget", "4s", "--attempts", "3"]);
-    let mut live = run.start();
-    live.workspace_with("ready");
-    live.signal(Signal::SIGTERM);
-    let ended = live.end().with_code(130);
-    assert_eq!(ended.trials().iter().map(|it| it.ending()).collect::<Vec<_>>(), ["timed_out"]);
-}
-
-/// Every file with its size and time of change.
-fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+/// Every file with the time of its last change and its content.
+fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (SystemTime, Digest)> {
     let entries = walkdir::WalkDir::new(folder).into_iter().map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().is_file());
     files
         .map(|entry| {
-            let it = entry.metadata().unwrap();
-            (entry.into_path(), (it.len(), it.modified().unwrap()))
+            let changed = entry.metadata().unwrap().modified().unwrap();
+            (entry.path().to_owned(), (changed, Digest::of(&fs::read(entry.path()).unwrap())))
         })
         .collect()
 }
 
-fn one_file(folder: &Path, ending: &str) -> PathBuf {
-    let mut found = files(folder).into_keys().filter(|path| path.ends_with(ending));
-    let first = found.next().unwrap_or_else(|| panic!("no {ending} below {}", folder.display()));
-    assert_eq!(found.next(), None);
-    first
+#[test]
+fn a_killed_run_leaves_evidence_and_is_finished_by_the_next() {
+    let marker = unique("killed-");
+    let run = Run::over_one().shell(&format!(": {marker}; {WAITING}")).args(["--budget", "4s"]);
+    let mut live = run.start();
+    let old = live.workspace_with("ready");
+    live.signal(Signal::SIGKILL);
+    assert_eq!(live.end().code, None, "killed by a signal");
+    // Nobody tells the room to end: it notices.
+    let start = Instant::now();
+    while !world::processes_with(&marker).is_empty() {
+        assert!(start.elapsed() < PATIENCE, "processes outlive their runner");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let tried = run.out().join("trials/vao/flow-approval/command/1/tries/1");
+    for evidence in ["trace.jsonl", "raw/stdout.jsonl", "prompt/TASK.md"] {
+        assert!(tried.join(evidence).exists(), "{evidence}");
+    }
+
+    let trial = run.go().with_code(0).trial();
+    assert_eq!((trial.ending(), trial.outcome.r#try), ("timed_out", 2));
+    assert!(!old.exists(), "the room of the killed run is cleared");
+    assert!(trial.path("tries/1/prompt/TASK.md").exists(), "the first try keeps its evidence");
+    read_trace(&trial.path("tries/1/trace.jsonl"));
+    assert!(
+        trial.trace().iter().any(|event| event.offset_ms.0 == 0),
+        "the second try's evidence is the trial's"
+    );
+}
+
+#[test]
+fn interrupted_once_a_run_finishes_what_it_has_begun() {
+    let tasks = [sample("flow-approval"), sample("arch-replicas")];
+    let run = Run::over(&[&tasks[0], &tasks[1]]).shell(WAITING).args(["--budget", "60s"]);
+    let mut live = run.start();
+    let work = live.workspace_with("ready");
+    live.signal(Signal::SIGTERM);
+    live.wait_for(|run| run.stderr().contains("no new trials"));
+    assert!(live.is_running(), "the trial goes on");
+    fs::write(work.join("stop"), "").unwrap();
+    let ended = live.end().with_code(130);
+    assert_eq!(ended.trial().ending(), "completed");
+
+    let mut live = run.start();
+    let work = live.workspace_with("ready");
+    fs::write(work.join("stop"), "").unwrap();
+    let trials = live.end().with_code(0).trials();
+    assert_eq!(trials.iter().map(|trial| trial.ending()).collect::<Vec<_>>(), ["completed"; 2]);
+    assert_eq!(trials.iter().map(|trial| trial.outcome.r#try).collect::<Vec<_>>(), [1, 1]);
+}
+
+#[test]
+fn interrupted_twice_a_run_cancels_and_can_be_continued() {
+    let run = Run::over_one().shell(WAITING).args(["--budget", "60s"]);
+    let mut live = run.start();
+    live.workspace_with("ready");
+    live.signal(Signal::SIGINT);
+    live.wait_for(|run| run.stderr().contains("no new trials"));
+    live.signal(Signal::SIGINT);
+    let ended = live.end().with_code(130);
+    assert!(ended.trials().is_empty(), "a cancelled trial has no outcome");
+    let tried = run.out().join("trials/vao/flow-approval/command/1/tries/1");
+    let record: TryRecord = serde_json::from_slice(&fs::read(tried.join("try.json")).unwrap()).unwrap();
+    assert_eq!((record.r#try, record.ending.name()), (1, "cancelled"));
+    let artifact = fs::read(tried.join("artifacts/artifact.dot")).unwrap();
+    assert_eq!(artifact, b"digraph { a }\n", "evidence is kept");
+
+    let mut live = run.start();
+    let work = live.workspace_with("ready");
+    fs::write(work.join("stop"), "").unwrap();
+    let trial = live.end().with_code(0).trial();
+    assert_eq!((trial.ending(), trial.outcome.r#try), ("completed", 2));
+}
+
+#[test]
+fn two_runs_of_the_same_folder_do_not_meet_in_a_trial() {
+    let run = Run::over_one().shell(WAITING).args(["--budget", "60s"]);
+    let mut first = run.start();
+    let work = first.workspace_with("ready");
+    let second = run.start().end();
+    assert_eq!(second.code, Some(4), "the trial is not its own to finish: {}", run.stderr());
+    assert!(run.stderr().contains("is being run by"), "{}", run.stderr());
+    assert!(work.join("ready").exists() && first.is_running(), "the first goes on undisturbed");
+    fs::write(work.join("stop"), "").unwrap();
+    let trial = first.end().with_code(0).trial();
+    assert_eq!((trial.ending(), trial.outcome.r#try), ("completed", 1));
 }
