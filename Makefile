@@ -16,7 +16,8 @@ host: ## Check what this machine must have; as root on Debian, install it and st
 
 .PHONY: build
 build: host ## Build the proctor binary
-	$(CARGO) build --quiet --locked --package proctor
+	@test -x $(PROCTOR) || echo "Building proctor: some minutes, the first time"
+	$(CARGO) build --locked --package proctor
 
 .PHONY: setup
 setup: build ## Build the toolchain image and install the agent CLIs, if they are not there yet
@@ -50,7 +51,7 @@ ci: test lint ## What continuous integration runs
 
 .PHONY: bench
 bench: setup ## Measure: cost of a trial, overrun, rendering; as ratios beside the bare tools
-	$(CARGO) build --quiet --locked --release --package proctor
+	$(CARGO) build --locked --release --package proctor
 	$(CARGO) run --quiet --locked --release --package proctor-tests --bin bench
 
 .PHONY: install

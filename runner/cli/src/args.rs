@@ -62,11 +62,11 @@ Examples:
 
   One task, Claude Code, a real provider:
     export ANTHROPIC_API_KEY=…
-    proctor run --tasks tasks/samples --task dash-threshold-alerts --harness claude-code \\
+    proctor run --tasks tasks/samples --task dashboard-threshold --harness claude-code \\
         --model anthropic/claude-opus-5-5 --out runs/claude
 
-  Any program as the agent, 60 seconds each, four at a time:
-    proctor run --tasks my-tasks --harness command --command 'python3 /work/agent.py' \\
+  Any program of the image as the agent, 60 seconds each, four at a time (the prompt is on its stdin):
+    proctor run --tasks my-tasks --harness command --command 'bash -c "dot -V; cp TASK.md artifact.dot"' \\
         --budget 60s -j 4 --out runs/mine
 
 The same command again continues a run: what has an outcome is not run again.";
@@ -175,7 +175,7 @@ pub(crate) enum Delivery {
 const RENDER_EXAMPLES: &str = "\
 Examples:
   proctor render page.html --mode html -o page.png
-  proctor render --run runs/first";
+  proctor render --run runs/first --tasks tasks/samples";
 
 /// Arguments of `render`.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use proctor_engine::{DiskLimits, EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
+use proctor_gateway::ScriptError;
 use proctor_report::RunSummary;
 use proctor_sandbox::{Limits, Sandbox};
 use proctor_store::{RunDir, TrialId};
@@ -177,10 +178,12 @@ async fn render_one(
     result.err().map(|failure| format!("{id}: rendering failed: {failure}"))
 }
 
-/// Ctrl-C and SIGTERM: once, no new trials; twice, running ones are cancelled; a third time ends at once.
+/// Ctrl-C and SIGTERM: once, no new trials; twice, running ones are cancelled; a third time ends at once. A terminal
+/// that hangs up counts for two: nobody is there to ask again.
 struct Interrupts {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
     count: u32,
 }
 
@@ -191,6 +194,7 @@ impl Interrupts {
         Ok(Self {
             interrupt: listen(SignalKind::interrupt())?,
             terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
             count: 0,
         })
     }
@@ -199,6 +203,7 @@ impl Interrupts {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => self.count = self.count.max(1),
         }
     }
 
@@ -211,6 +216,7 @@ impl Interrupts {
                 "no new trials are started; running ones finish (once more: cancel them)"
             }
             2 => {
+                stop.drain.cancel();
                 stop.cancel.cancel();
                 "running trials are frozen, collected and cancelled (once more: end at once)"
             }
@@ -253,7 +259,11 @@ fn check_scripts(tasks: &[Arc<Task>], methods: &[Arc<Method>]) -> Result<(), Fai
             Failure::input(format!("task {} has no script.toml for the scripted model", task.id()))
                 .hint("name a real model with --model PROVIDER/NAME, or leave the task out")
         })?;
-        proctor_gateway::Script::load(&path)?;
+        proctor_gateway::Script::load(&path).map_err(|error| match error {
+            // It knows its text, not where that lies.
+            ScriptError::Invalid { .. } => Failure::input(format!("{}: {error}", path.display())),
+            ScriptError::Read { .. } => error.into(),
+        })?;
     }
     Ok(())
 }
