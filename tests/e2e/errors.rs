@@ -1,118 +1,310 @@
-//! Bad input: one clear error with a hint, the documented exit code, and nothing half-made.
+//! Bad input and missing equipment: one clear message with a hint on stderr, the documented exit status, and nothing
+//! half-made.
 
 use std::fs;
-use std::process::Output;
+use std::path::{Path, PathBuf};
 
 use crate::support::{Package, proctor, sample};
 
-struct Case {
+/// Runs the program over a results directory that must not come to be, and returns all that it says. Paths of this
+/// machine are replaced.
+struct Attempt {
     folder: tempfile::TempDir,
+    environment: Vec<(&'static str, String)>,
+    /// Where the program is started. Packages are named from there: messages are broken into lines by their length.
+    here: PathBuf,
 }
 
-impl Case {
+impl Attempt {
     fn new() -> Self {
-        Self { folder: tempfile::Builder::new().prefix("bad-").tempdir().unwrap() }
+        let folder = tempfile::Builder::new().prefix("e2e-").tempdir().unwrap();
+        Self { folder, environment: Vec::new(), here: PathBuf::from("/") }
     }
 
-    /// Runs `proctor run` over one sample with these arguments and variables.
-    fn run(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
-        let out = self.folder.path().join("out");
+    fn env(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
+    fn inside(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.here);
+        self
+    }
+
+    fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// `proctor run` over the sample task with these arguments.
+    fn run(&self, arguments: &[&str]) -> String {
+        let task = sample("flow-approval").to_string_lossy().into_owned();
+        self.run_over(&task, arguments)
+    }
+
+    fn run_over(&self, tasks: &str, arguments: &[&str]) -> String {
+        let out = self.out().to_string_lossy().into_owned();
+        let all = [&["run", "--tasks", tasks, "--out", &out, "--no-render"], arguments].concat();
+        let answer = self.say(&all);
+        assert!(!self.out().exists(), "something was made all the same");
+        answer
+    }
+
+    fn say(&self, arguments: &[&str]) -> String {
         let mut command = proctor();
-        command.arg("run").arg("--out").arg(&out).args(arguments);
-        command.envs(variables.iter().copied());
-        command.output().unwrap()
-    }
-
-    /// Fails the test unless it was refused with `code`, said `texts` on stderr, and made nothing.
-    fn refused(&self, arguments: &[&str], variables: &[(&str, &str)], code: i32, texts: &[&str]) {
-        let output = self.run(arguments, variables);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
-        for text in texts {
-            assert!(said.contains(text), "{arguments:?}: `{text}` is not in: {said}");
+        for key in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY"] {
+            command.env_remove(key);
         }
-        assert!(!said.contains("panicked"), "{said}");
-        assert!(!self.folder.path().join("out").exists(), "{arguments:?}: something was made");
+        let output = command
+            .args(arguments)
+            .current_dir(&self.here)
+            .envs(self.environment.iter().cloned())
+            .output()
+            .unwrap();
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let code = output.status.code().map_or("a signal".to_owned(), |code| code.to_string());
+        let text = format!("{stdout}{stderr}exit status {code}");
+        let text = text.replace(&*self.folder.path().to_string_lossy(), "[folder]");
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 }
 
-fn one() -> String {
-    sample("flow-approval").to_string_lossy().into_owned()
+const ORACLE: [&str; 2] = ["--harness", "oracle"];
+
+#[test]
+fn an_unknown_task() {
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "oracle", "--task", "no-such"]), @r#"
+        error: there is no task `no-such`
+        hint: there is: flow-approval
+        exit status 2
+        "#);
 }
 
 #[test]
-fn what_was_typed_wrongly_is_said_with_a_hint() {
-    let one = one();
-    let tasks = ["--tasks", one.as_str()];
-    let case = Case::new();
-    let mut refused = |more: &[&str], code, texts: &[&str]| {
-        let arguments: Vec<&str> = tasks.iter().chain(more).copied().collect();
-        case.refused(&arguments, &[], code, texts);
-    };
-    refused(&["--task", "nonsense", "--harness", "nop"], 2, &["no task `nonsense`", "flow-approval"]);
-    refused(&["--harness", "nonsense"], 2, &["nonsense", "codex"]);
-    refused(&["--harness", "codex"], 2, &["needs a --model", "hint: `--model script`"]);
-    refused(&["--harness", "codex", "--model", "nobody/x"], 2, &["no provider `nobody`", "anthropic"]);
-    refused(&["--harness", "codex", "--model", "anthropic/x"], 2, &["does not speak", "LiteLLM"]);
-    refused(&["--harness", "command"], 2, &["--command and --harness command go together"]);
-    refused(&["--harness", "command", "--command", "echo 'x"], 2, &["--command"]);
-    refused(&["--harness", "nop", "--budget", "0"], 2, &["--budget"]);
-    refused(&["--harness", "nop", "--harness", "nop"], 2, &["given twice"]);
-    case.refused(&["--tasks", "/nonexistent", "--harness", "nop"], &[], 2, &["/nonexistent"]);
-}
-
-#[test]
-fn what_is_missing_is_said_with_how_to_get_it() {
-    let one = one();
+fn no_task_at_all() {
     let empty = tempfile::tempdir().unwrap();
-    let cache = empty.path().to_string_lossy().into_owned();
-    let case = Case::new();
-    let nop = ["--tasks", one.as_str(), "--harness", "nop"];
-    case.refused(&nop, &[("DOCKER_HOST", "unix:///nonexistent")], 3, &["/nonexistent", "hint: start Docker"]);
-    case.refused(&nop, &[("DOCKER_HOST", "tcp://127.0.0.1:1")], 3, &["tcp", "hint:"]);
-    let codex = ["--tasks", one.as_str(), "--harness", "codex", "--model", "script"];
-    case.refused(
-        &codex,
-        &[("PROCTOR_CACHE", &cache)],
-        3,
-        &["is not installed", "proctor harness install codex@"],
-    );
-    let live = ["--tasks", one.as_str(), "--harness", "codex", "--model", "openai/x"];
-    case.refused(&live, &[("OPENAI_API_KEY", "")], 3, &["no key", "export OPENAI_API_KEY"]);
+    let attempt = Attempt::new().inside(empty.path());
+    insta::assert_snapshot!(attempt.run_over(".", &ORACLE), @r#"
+        proctor::tasks::none
+
+          × .: no task package here
+          help: a package is a folder with a `task.toml`; name such a folder, or one
+                that holds some
+
+        exit status 2
+        "#);
+    insta::assert_snapshot!(attempt.run_over("/no/such/folder", &ORACLE), @r#"
+        proctor::tasks::io
+
+          × /no/such/folder: cannot be read
+          ╰─▶ No such file or directory (os error 2)
+
+        exit status 2
+        "#);
 }
 
 #[test]
-fn a_package_with_a_mistake_shows_the_place() {
-    let package = Package::of("flow-approval");
-    let path = package.path().join("task.toml");
-    let text = fs::read_to_string(&path).unwrap().replace("instruction", "instrucion");
-    fs::write(&path, text).unwrap();
-    let tasks = package.path().to_string_lossy().into_owned();
-    Case::new().refused(&["--tasks", &tasks, "--harness", "nop"], &[], 2, &["task.toml", "instrucion"]);
+fn a_package_that_is_not_toml() {
+    let broken = fs::read_to_string(sample("flow-approval").join("task.toml"))
+        .unwrap()
+        .replace("subtype = \"", "subtype = ");
+    let package = Package::of("flow-approval").with("task.toml", &broken);
+    let attempt = Attempt::new().inside(package.path().parent().unwrap());
+    insta::assert_snapshot!(attempt.run_over("flow-approval", &ORACLE), @r#"
+        proctor::tasks::toml
+
+          × flow-approval/task.toml: missing opening quote, expected `"`
+            ╭─[flow-approval/task.toml:11:11]
+         10 │ category = "flowchart"
+         11 │ subtype = approval_workflow"
+            ·           ▲
+            ·           ╰── here
+         12 │ operation = "insert_step"
+            ╰────
+
+        exit status 2
+        "#);
 }
 
 #[test]
-fn a_folder_that_is_something_else_is_left_alone() {
-    let case = Case::new();
-    let out = case.folder.path().join("out");
-    fs::create_dir(&out).unwrap();
-    fs::write(out.join("letter.txt"), "dear").unwrap();
-    let output = case.run(&["--tasks", &one(), "--harness", "nop"], &[]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("holds no run of proctor") && said.contains("hint:"), "{said}");
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 1);
+fn a_package_with_a_wrong_word() {
+    let broken = fs::read_to_string(sample("flow-approval").join("task.toml"))
+        .unwrap()
+        .replace("\"hard\"", "\"hart\"");
+    let package = Package::of("flow-approval").with("task.toml", &broken);
+    let attempt = Attempt::new().inside(package.path().parent().unwrap());
+    insta::assert_snapshot!(attempt.run_over("flow-approval", &ORACLE), @r#"
+        proctor::tasks::toml
+
+          × flow-approval/task.toml: unknown variant `hart`, expected one of `easy`,
+          │ `medium`, `hard`
+            ╭─[flow-approval/task.toml:13:14]
+         12 │ operation = "insert_step"
+         13 │ difficulty = "hart"
+            ·              ───┬──
+            ·                 ╰── here
+         14 │ source_artifact_id = "flow-source-f1218325"
+            ╰────
+          help: did you mean `hard`?
+
+        exit status 2
+        "#);
 }
 
 #[test]
-fn a_run_keeps_its_plan() {
-    let case = Case::new();
-    let one = one();
-    let nop = ["--tasks", one.as_str(), "--harness", "nop", "--no-render"];
-    assert!(case.run(&nop, &[]).status.success());
-    let other: Vec<&str> = nop.iter().chain(&["--budget", "7s"]).copied().collect();
-    let output = case.run(&other, &[]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("another plan") && said.contains("7000 ms") && said.contains("hint:"), "{said}");
+fn a_script_that_is_wrong() {
+    let package = Package::of("flow-approval")
+        .with("script.toml", "[[step]]\ntext = \"x\"\ncalls = [{ shel = \"ls\" }]\n");
+    let attempt = Attempt::new().inside(package.path().parent().unwrap());
+    let arguments = ["--harness", "codex", "--model", "script"];
+    insta::assert_snapshot!(attempt.run_over("flow-approval", &arguments), @r#"
+        error: flow-approval/script.toml: line 3, column 12: unknown field `shel`, expected one of `shell`, `timeout`, `view_image`, `write`, `from`, `content`, `tool`, `arguments`
+        exit status 2
+        "#);
+}
+
+#[test]
+fn a_results_directory_that_is_something_else() {
+    let attempt = Attempt::new();
+    fs::create_dir(attempt.out()).unwrap();
+    fs::write(attempt.out().join("thesis.txt"), "mine").unwrap();
+    let (task, out) = (sample("flow-approval"), attempt.out());
+    let arguments =
+        ["run", "--tasks", &task.to_string_lossy(), "--harness", "oracle", "--out", &out.to_string_lossy()];
+    insta::assert_snapshot!(attempt.say(&arguments), @r#"
+        error: [folder]/out is not empty and holds no run of proctor
+        hint: give --out a new or empty folder
+        exit status 2
+        "#);
+    let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["thesis.txt"]);
+}
+
+#[test]
+fn a_run_with_another_plan() {
+    let attempt = Attempt::new();
+    let (task, out) = (sample("flow-approval"), attempt.out());
+    let (task, out) = (task.to_string_lossy(), out.to_string_lossy());
+    let arguments = ["run", "--tasks", &task, "--harness", "nop", "--no-render", "--out", &out];
+    assert!(attempt.say(&arguments).ends_with("exit status 0"));
+    let before = fs::read(attempt.out().join("run.json")).unwrap();
+    let other = [&arguments[..], &["--attempts", "2", "--budget", "60s"]].concat();
+    let mut settings = insta::Settings::clone_current();
+    settings.add_filter("[0-9a-f]{12}", "[digest]");
+    settings.bind(|| insta::assert_snapshot!(attempt.say(&other), @r#"
+        error: [folder]/out holds a run with another plan:
+          attempts: was 1, now 2
+          method nop: was nop with no model, 1800000 ms, [digest] image_delivery=workspace tell_budget=false, now nop with no model, 60000 ms, [digest] image_delivery=workspace tell_budget=false
+        hint: a run keeps its plan: use another --out for another one, or the old arguments to continue
+        exit status 2
+        "#));
+    assert_eq!(fs::read(attempt.out().join("run.json")).unwrap(), before);
+}
+
+#[test]
+fn no_engine() {
+    let attempt = Attempt::new().env("DOCKER_HOST", "unix:///nonexistent/engine.sock");
+    insta::assert_snapshot!(attempt.run(&ORACLE), @r#"
+        error: no container engine answers at unix:///nonexistent/engine.sock: Socket not found: /nonexistent/engine.sock
+        hint: start Docker (`systemctl start docker`, or as root `apt-get install docker.io && dockerd &`), or set DOCKER_HOST to the socket of an engine that runs
+        exit status 3
+        "#);
+    insta::assert_snapshot!(Attempt::new().env("DOCKER_HOST", "tcp://127.0.0.1:1").run(&ORACLE), @r#"
+        error: DOCKER_HOST=tcp://127.0.0.1:1: tcp is not supported
+        hint: proctor mounts folders into containers, so it needs an engine on this machine: unix:///…
+        exit status 3
+        "#);
+}
+
+#[test]
+fn no_key() {
+    let arguments = ["--harness", "claude-code", "--model", "anthropic/claude-opus-5-5"];
+    insta::assert_snapshot!(Attempt::new().run(&arguments), @r#"
+        error: there is no key for provider `anthropic`
+        hint: export ANTHROPIC_API_KEY=…; it stays outside every container
+        exit status 3
+        "#);
+}
+
+#[test]
+fn no_model_and_no_such_provider() {
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "codex"]), @r#"
+        error: --harness codex needs a --model
+        hint: `--model script` plays the tasks' own scripts; a real one is PROVIDER/NAME
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "codex", "--model", "nobody/x"]), @r#"
+        error: there is no provider `nobody`
+        hint: known: script, anthropic, deepseek, gemini, litellm, moonshot, openai, openrouter, vllm, xai, zai; more with --providers FILE
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "codex", "--model", "openai"]), @r#"
+        error: --model openai names no model
+        hint: a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`
+        exit status 2
+        "#);
+}
+
+#[test]
+fn an_agent_that_is_not_installed() {
+    let cache = tempfile::tempdir().unwrap();
+    let attempt = Attempt::new().env("PROCTOR_CACHE", cache.path().to_string_lossy());
+    insta::assert_snapshot!(attempt.run(&["--harness", "codex@0.150.1", "--model", "script"]), @r#"
+        error: codex@0.150.1 is not installed
+        hint: `proctor harness install codex@0.150.1` installs it
+        exit status 3
+        "#);
+}
+
+#[test]
+fn a_command_that_is_missing_or_no_command_line() {
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "command"]), @r#"
+        error: --command and --harness command go together
+        hint: --harness command --command 'bash /work/agent.sh'
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "command", "--command", "bash -c 'oops"]), @r#"
+        error: --command: the quote ' at character 9 is never closed
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "oracle", "--command", "true"]), @r#"
+        error: --command and --harness command go together
+        hint: --harness command --command 'bash /work/agent.sh'
+        exit status 2
+        "#);
+}
+
+#[test]
+fn arguments_that_make_no_sense() {
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "codecs"]), @r#"
+        error: invalid value 'codecs' for '--harness <NAME[@VERSION]>': there is no harness `codecs`; there are codex, claude-code, command, oracle, nop
+
+        For more information, try '--help'.
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "nop", "--budget", "0"]), @r#"
+        error: invalid value '0' for '--budget <TIME>': it must be more than nothing and at most a week
+
+        For more information, try '--help'.
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "nop", "--memory", "1k"]), @r#"
+        error: invalid value '1k' for '--memory <SIZE>': it must be at least 64m, and possible
+
+        For more information, try '--help'.
+        exit status 2
+        "#);
+    insta::assert_snapshot!(Attempt::new().run(&["--harness", "nop", "--harness", "nop"]), @r#"
+        error: --harness nop is given twice
+        exit status 2
+        "#);
+}
+
+#[test]
+fn show_of_what_is_no_run() {
+    insta::assert_snapshot!(Attempt::new().say(&["show", "/no/such/run"]), @r#"
+        error: reading /no/such/run/run.json: No such file or directory (os error 2)
+        hint: is this the folder of a run?
+        exit status 2
+        "#);
 }
