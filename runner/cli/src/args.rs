@@ -66,7 +66,7 @@ Examples:
         --model anthropic/claude-opus-5-5 --out runs/claude
 
   Any program of the image as the agent, 60 seconds each, four at a time (the prompt is on its stdin):
-    proctor run --tasks my-tasks --harness command --command 'bash -c "dot -V; cp TASK.md artifact.dot"' \\
+    proctor run --tasks my-tasks --harness command --command 'python3 -c \"…\"' \\
         --budget 60s -j 4 --out runs/mine
 
 The same command again continues a run: what has an outcome is not run again.";

@@ -136,10 +136,13 @@ fn upstream(
             .hint(format!("known: {SCRIPT}, {}; more with --providers FILE", known.join(", ")))
     })?;
     if let Some(wire) = wire.filter(|wire| !provider.speaks(*wire)) {
+        let wire = serde_json::to_value(wire).unwrap_or_default();
         return Err(Failure::input(format!(
-            "provider `{name}` does not speak {wire:?}, which this agent does"
+            "provider `{name}` does not speak {wire}, which this agent does"
         ))
-        .hint("put a translating proxy such as LiteLLM in front, as a provider of its own"));
+        .hint(
+            "put a translating proxy such as LiteLLM in front, as a provider of its own (docs/litellm.md)",
+        ));
     }
     let key = environment.key(&provider.key_env).ok_or_else(|| {
         Failure::missing(format!("there is no key for provider `{name}`"))
