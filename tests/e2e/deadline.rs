@@ -118,7 +118,14 @@ fn stopped_in_time<const N: usize>(more: &str, limits: [&str; N]) -> Trial {
     // The detached child was alive to the end, and is in what was kept as well.
     let child = trial.bytes("artifacts/workspace/child.dot");
     assert!(written_at(&child) <= frozen, "{} > {frozen}", written_at(&child));
+    // The deadline is the budget after the start, by the wall clock as well; three readings of it, each cut to 1 ms.
     let started = trial.outcome.started_at.unwrap().as_millis();
+    let overrun = frozen - started - 3000;
+    assert!(
+        trial.outcome.overrun_ms.unwrap().abs_diff(overrun) <= 3,
+        "{:?}, not {overrun}",
+        trial.outcome.overrun_ms
+    );
     assert!(
         written_at(&child) > started + 1000,
         "the child wrote until the end: {}",
