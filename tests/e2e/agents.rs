@@ -43,7 +43,7 @@ fn tool_calls_are_pairs_with_times(trial: &Trial) {
     for (started, call, finished) in &calls {
         let (ended, result) = finished.as_ref().unwrap_or_else(|| panic!("{name}: {call:?} has no result"));
         assert!(0 <= *started && started <= ended, "{name}: {call:?}");
-        assert_ne!(result.status, ToolStatus::Unfinished, "{name}: {call:?}");
+        assert_eq!(result.status, ToolStatus::Ok, "{name}: {call:?}");
     }
     let ids: BTreeSet<_> = calls.iter().map(|(_, call, _)| &call.id).collect();
     assert_eq!(ids.len(), calls.len(), "{name}: ids are unique");

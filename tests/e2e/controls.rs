@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use proctor_traces::{ArtifactState, Digest};
+use proctor_traces::{ArtifactState, Digest, FreezeKind};
 
 use crate::support::{Run, sample, samples};
 
@@ -29,5 +29,6 @@ fn doing_nothing_ends_without_an_artifact_on_every_task() {
         let task = trial.outcome.trial.task();
         assert_eq!((trial.ending(), trial.state()), ("no_artifact", &ArtifactState::Missing), "{task}");
         assert!(!trial.path("render").exists(), "{task}: nothing to render");
+        assert_eq!(trial.outcome.freeze, Some(FreezeKind::Empty), "{task}: nothing was left to stop");
     }
 }

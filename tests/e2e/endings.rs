@@ -1,6 +1,6 @@
 //! How agents end, and what they leave where the artifact should be.
 
-use proctor_traces::{ArtifactState, Ending, Limit};
+use proctor_traces::{ArtifactState, Ending, FreezeKind, Limit};
 
 use crate::support::{Run, unique, world};
 
@@ -15,6 +15,7 @@ fn a_child_left_in_the_background_does_not_lengthen_the_agents_time() {
     // The child holds both streams: waiting for their end would have become a timeout.
     assert_eq!(trial.ending(), "completed");
     assert_eq!(trial.bytes("raw/stdout.jsonl"), b"done\n");
+    assert_eq!(trial.outcome.freeze, Some(FreezeKind::Paused), "the child had to be stopped");
     assert!(trial.outcome.timing.agent_ms < trial.outcome.budget_ms);
     assert_eq!(world::processes_with(&marker), Vec::<u32>::new());
 }
