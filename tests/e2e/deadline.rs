@@ -62,12 +62,12 @@ if not os.fork():
 "#;
 
 /// As many processes as the room may have, all of them writers.
-const BOMB: &str = r#"
+const BOMB: &str = r"
 for _ in range(400):
     try:
         if not os.fork(): break
     except OSError: pass
-"#;
+";
 
 #[test]
 fn a_stubborn_agent_is_frozen_in_time() {

@@ -9,7 +9,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stderr,
     reason = "in a test that is how a failure shows"
 )]
 

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use proctor_store::TryRecord;
 use proctor_traces::Digest;
 
-use crate::support::{PATIENCE, Run, read_trace, sample, unique, world};
+use crate::support::{PATIENCE, Run, Trial, read_trace, sample, unique, world};
 
 /// Works until it is told to stop, or until its budget ends.
 const WAITING: &str =
@@ -87,7 +87,7 @@ fn interrupted_once_a_run_finishes_what_it_has_begun() {
     let work = live.workspace_with("ready");
     fs::write(work.join("stop"), "").unwrap();
     let trials = live.end().with_code(0).trials();
-    assert_eq!(trials.iter().map(|trial| trial.ending()).collect::<Vec<_>>(), ["completed"; 2]);
+    assert_eq!(trials.iter().map(Trial::ending).collect::<Vec<_>>(), ["completed"; 2]);
     assert_eq!(trials.iter().map(|trial| trial.outcome.r#try).collect::<Vec<_>>(), [1, 1]);
 }
 

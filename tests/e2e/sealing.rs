@@ -63,7 +63,7 @@ seen["mount"] = attempt(lambda: call("mount", b"none", b"/tmp", b"tmpfs", 0, Non
 seen["unshare"] = attempt(lambda: call("unshare", 0x10000000))
 seen["becoming root"] = attempt(lambda: os.setuid(0))
 seen["device"] = attempt(lambda: os.mknod("/tmp/device", 0o60600, os.makedev(254, 0)))
-seen["writing"] = {p: attempt(lambda: write(p)) for p in ("/x", "/etc/passwd", "/usr/bin/python3", "/opt/x", "/run/proctor/x", "/opt/proctor/guest", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/kernel/uevent_helper")}
+seen["writing"] = {p: attempt(lambda: write(p)) for p in ("/var/tmp/x", "/x", "/etc/passwd", "/usr/bin/python3", "/opt/x", "/run/proctor/x", "/opt/proctor/guest", "/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/kernel/uevent_helper")}
 seen["writing here"] = {p: attempt(lambda: write(p)) for p in ("/work/x", os.path.expanduser("~/x"), "/tmp/x", "/dev/shm/x")}
 seen["deadline"] = os.environ.get("PROCTOR_DEADLINE")
 seen["keys"] = sorted(key + "=" + value for key, value in os.environ.items() if "KEY" in key or "TOKEN" in key)
@@ -155,6 +155,8 @@ fn there_is_no_way_up() {
             "{path}: {result}"
         );
     }
+    // There everybody may write, were it not for the root that nobody may.
+    assert_eq!(seen["writing"]["/var/tmp/x"], "EROFS");
     for (path, result) in seen["writing here"].as_object().unwrap() {
         assert_eq!(result, "done: None", "{path}");
     }

@@ -172,7 +172,7 @@ fn needles(task: &Task) -> Needles {
     let names: Vec<String> = names.into_iter().cloned().collect();
     let mut texts = names.clone();
     texts.push("target.png".to_owned());
-    texts.push(about.operation.to_string());
+    texts.push(about.operation.clone());
     let annotations = &task.hidden.annotations;
     texts.extend(annotations.scoring_points.iter().map(|point| point.description.clone()));
     texts.extend(annotations.expected_delta.iter().cloned());

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use proctor_store::{Outcome, TrialDir};
 use proctor_traces::{
-    ArtifactState, Digest, EventKind, Exchange, JournalReader, Source, ToolCall, ToolResult, TraceEvent,
+    ArtifactState, Digest, EventKind, Exchange, JournalReader, ToolCall, ToolResult, TraceEvent,
 };
 use tempfile::TempDir;
+
+/// A tool call with its moment, and its result with that one's, if there is one.
+pub(crate) type SeenCall = (i64, ToolCall, Option<(i64, ToolResult)>);
 
 /// A trial that has its outcome.
 pub(crate) struct Trial {
@@ -80,7 +83,7 @@ impl Trial {
     }
 
     /// Tool calls with their results and the moments of both.
-    pub(crate) fn tool_calls(&self) -> Vec<(i64, ToolCall, Option<(i64, ToolResult)>)> {
+    pub(crate) fn tool_calls(&self) -> Vec<SeenCall> {
         let trace = self.trace();
         let result_of = |call: &ToolCall| {
             trace.iter().find_map(|event| match &event.kind {
@@ -95,17 +98,6 @@ impl Trial {
             _ => None,
         });
         calls.collect()
-    }
-
-    /// Remarks of the runner.
-    pub(crate) fn notices(&self) -> Vec<String> {
-        let trace = self.trace().into_iter().filter(|event| event.source == Source::Runner);
-        trace
-            .filter_map(|event| match event.kind {
-                EventKind::Notice { text } => Some(text),
-                _ => None,
-            })
-            .collect()
     }
 
     /// Versions of the artifact that were kept, by content.
