@@ -153,7 +153,7 @@ pub(crate) struct LimitArgs {
     /// Processes and threads per trial
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(16..=100_000), help_heading = "Limits")]
     pub(crate) pids: u32,
-    /// Disk per trial: workspace and HOME together, counted every second
+    /// Disk per trial: workspace and HOME together, counted every second (an unlinked file that is kept open is not seen)
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4g", help_heading = "Limits")]
     pub(crate) disk: u64,
     /// Files and folders per trial in workspace and HOME
