@@ -7,7 +7,7 @@ mod trial;
 pub(crate) mod world;
 
 pub(crate) use package::Package;
-pub(crate) use run::{Ended, PATIENCE, Run, proctor};
+pub(crate) use run::{Ended, Run, proctor};
 pub(crate) use trial::{Trial, read_trace};
 
 use std::path::{Path, PathBuf};
