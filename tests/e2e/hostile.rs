@@ -39,17 +39,30 @@ EOF"#,
     );
 }
 
-#[test]
-fn a_tree_deeper_than_any_path() {
-    survives(
+/// A tree of folders with long names, and a file at the bottom.
+fn deep(levels: u32) -> String {
+    format!(
         r#"python3 - <<'EOF'
 import os
-for _ in range(1500):
+for _ in range({levels}):
     os.mkdir("d" * 200)
     os.chdir("d" * 200)
 open("bottom", "w").write("x")
-EOF"#,
-    );
+EOF"#
+    )
+}
+
+#[test]
+fn a_tree_about_as_deep_as_a_path_can_be() {
+    survives(&deep(15));
+}
+
+#[test]
+fn a_tree_deeper_than_any_path_is_more_than_can_be_counted() {
+    let run = Run::over_one().shell(&format!("{WRITE}\n{}\nsleep 300", deep(1500)));
+    let trial = run.go().with_code(0).trial();
+    assert_eq!(trial.ending(), "limit_exceeded");
+    assert_eq!(trial.artifact(), b"digraph { a }\n");
 }
 
 #[test]

@@ -46,6 +46,8 @@ fn a_killed_run_leaves_evidence_and_is_finished_by_the_next() {
     let run = Run::over_one().shell(&format!(": {marker}; {WAITING}")).args(["--budget", "4s"]);
     let mut live = run.start();
     let old = live.workspace_with("ready");
+    let tried = run.out().join("trials/vao/flow-approval/command/1/tries/1");
+    live.wait_for(|_| tried.join("raw/stdout.jsonl").exists());
     live.signal(Signal::SIGKILL);
     assert_eq!(live.end().code, None, "killed by a signal");
     // Nobody tells the room to end: it notices.
@@ -54,7 +56,6 @@ fn a_killed_run_leaves_evidence_and_is_finished_by_the_next() {
         assert!(start.elapsed() < Duration::from_secs(20), "processes outlive their runner");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let tried = run.out().join("trials/vao/flow-approval/command/1/tries/1");
     for evidence in ["trace.jsonl", "raw/stdout.jsonl", "prompt/TASK.md"] {
         assert!(tried.join(evidence).exists(), "{evidence}");
     }

@@ -8,6 +8,7 @@ use nix::sys::signal::Signal;
 use proctor_guest::{Reply, Request};
 
 use crate::processes::Processes;
+use crate::stillness::{self, Stop};
 use crate::{bridge, cgroup, processes};
 
 /// The way back to the runner. Whole lines only, so that replies of different threads never mix.
@@ -53,9 +54,9 @@ fn handle(request: Request, processes: &Processes, replies: &Replies) {
             Err(error) => Reply::Failed { message: format!("opening the bridge: {error}") },
         }),
         Request::Stop => {
-            let alone = !processes::signal_all(Signal::SIGSTOP);
+            let Stop { alone, still } = stillness::stop_all();
             let at_ns = processes::monotonic_ns();
-            replies.send(&Reply::Stopped { at_ns, alone, usage: cgroup::usage() });
+            replies.send(&Reply::Stopped { at_ns, alone, still, usage: cgroup::usage() });
         }
         Request::Continue => {
             processes::signal_all(Signal::SIGCONT);

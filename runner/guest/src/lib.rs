@@ -104,10 +104,12 @@ pub enum Reply {
     },
     /// Every process but the guest has been sent SIGSTOP.
     Stopped {
-        /// When the signal had been sent to all.
+        /// When that was known to hold, or was given up waiting for.
         at_ns: u64,
         /// There was none: the guest is the only process, and starts another only when it is asked to.
         alone: bool,
+        /// All have come to rest. Without it some may still be in the kernel, finishing what they had begun.
+        still: bool,
         /// What the container has used.
         usage: Usage,
     },

@@ -5,6 +5,7 @@ mod bridge;
 mod cgroup;
 mod init;
 mod processes;
+mod stillness;
 
 use std::process::ExitCode;
 

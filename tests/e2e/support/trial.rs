@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proctor_store::{Outcome, TrialDir};
 use proctor_traces::{
-    ArtifactState, Digest, EventKind, Exchange, JournalReader, ToolCall, ToolResult, TraceEvent,
+    ArtifactState, Digest, EventKind, Exchange, JournalReader, Source, ToolCall, ToolResult, TraceEvent,
 };
 use tempfile::TempDir;
 
@@ -98,6 +98,17 @@ impl Trial {
             _ => None,
         });
         calls.collect()
+    }
+
+    /// Remarks of the runner.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let trace = self.trace().into_iter().filter(|event| event.source == Source::Runner);
+        trace
+            .filter_map(|event| match event.kind {
+                EventKind::Notice { text } => Some(text),
+                _ => None,
+            })
+            .collect()
     }
 
     /// Versions of the artifact that were kept, by content.

@@ -252,6 +252,10 @@ impl Sitting<'_> {
             None => None,
         };
         note_freeze(outcome, freeze, deadline);
+        if let Stopped::Exited(end) = stopped {
+            // The guest may have been too busy to tell the rest.
+            outcome.resources.oom_kills = outcome.resources.oom_kills.or(end.oom_kills);
+        }
         let text = format!("{}; {}", describe(stopped), describe_freeze(freeze, deadline));
         witnesses.recorder.event(freeze.at, Source::Runner, EventKind::Notice { text });
         if let Some(late) = late.filter(|it| it.exchanges_cut > 0 || it.late_bytes > 0) {

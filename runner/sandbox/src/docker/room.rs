@@ -11,7 +11,7 @@ use bollard::query_parameters::{
     InspectContainerOptions, RemoveContainerOptionsBuilder, WaitContainerOptions,
 };
 use futures_util::StreamExt as _;
-use proctor_guest::{Bridge, Command, Reply, Request};
+use proctor_guest::{Bridge, Command, Reply, Request, Usage};
 use proctor_traces::FreezeKind;
 
 use crate::control::Control;
@@ -20,7 +20,7 @@ use crate::{Closed, Freeze, PostMortem, Room, Running, SandboxError};
 
 /// How long the guest's acknowledgement of SIGSTOP is waited for (DESIGN §3.1).
 const STOP_ACK: Duration = Duration::from_millis(100);
-/// How long the engine may take to pause a container before the acknowledgement counts.
+/// How long the engine may take to pause a container, however often it is asked.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a request to the guest may take otherwise.
 const GUEST: Duration = Duration::from_secs(5);
@@ -29,6 +29,15 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// How long one attempt to remove a container may take, and how many are made.
 const REMOVE: Duration = Duration::from_secs(15);
 const REMOVE_ATTEMPTS: u32 = 3;
+
+/// What the guest says of a room that was sent SIGSTOP.
+#[derive(Clone, Copy)]
+struct Stopped {
+    at: Instant,
+    alone: bool,
+    still: bool,
+    usage: Usage,
+}
 
 pub(crate) struct DockerRoom {
     docker: Docker,
@@ -41,6 +50,16 @@ pub(crate) struct DockerRoom {
 impl DockerRoom {
     pub(crate) fn new(docker: Docker, id: String, name: String, control: Control) -> Self {
         Self { docker, id, name, control, dismissed: AtomicBool::new(false) }
+    }
+
+    /// The guest's part of a freeze; none if it has not answered in time.
+    async fn stop(&self) -> Option<Stopped> {
+        match self.control.request(&Request::Stop, STOP_ACK).await {
+            Ok(Reply::Stopped { at_ns, alone, still, usage }) => {
+                Some(Stopped { at: instant_at(at_ns), alone, still, usage })
+            }
+            _ => None,
+        }
     }
 
     async fn expect(&self, request: Request, expected: Reply) -> Result<(), SandboxError> {
@@ -64,27 +83,37 @@ impl Room for DockerRoom {
     }
 
     async fn freeze(&self) -> Freeze {
-        // First stage: it takes effect at once, and also holds when the engine thaws a container to kill it.
-        let stopped = match self.control.request(&Request::Stop, STOP_ACK).await {
-            // Nothing runs, and nothing can start: there is nothing to pause.
-            Ok(Reply::Stopped { at_ns, alone: true, usage }) => {
-                tracing::debug!(room = self.name, "found empty");
-                return Freeze { kind: FreezeKind::Empty, at: instant_at(at_ns), usage: Some(usage) };
+        let end = Instant::now() + PAUSE;
+        // First stage: it holds also when the engine thaws a container to kill it.
+        let mut stopped = self.stop().await;
+        let freeze = loop {
+            if let Some(stopped) = stopped.filter(|it| it.alone) {
+                // Nothing runs, and nothing can start: there is nothing to pause.
+                break (FreezeKind::Empty, stopped.at);
             }
-            Ok(Reply::Stopped { at_ns, alone: false, usage }) => Some((instant_at(at_ns), usage)),
-            _ => None,
+            // Second stage: nothing that the first missed runs on.
+            let left = end.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, self.docker.pause_container(&self.id)).await {
+                Ok(Ok(())) => break (FreezeKind::Paused, Instant::now()),
+                Ok(Err(error)) if is_paused(&error) => break (FreezeKind::Paused, Instant::now()),
+                Ok(Err(error)) if has_ended(&error) => break (FreezeKind::Gone, Instant::now()),
+                Ok(Err(error)) => tracing::info!(room = self.name, %error, "not paused"),
+                Err(_) => tracing::info!(room = self.name, "not paused in time"),
+            }
+            // The engine gives up on a container with a process that does not leave the kernel at once, as happens at
+            // the limits on processors and processes. What is known to be at rest needs no pause.
+            if stopped.is_none_or(|it| !it.still) {
+                stopped = self.stop().await.or(stopped);
+            }
+            match stopped {
+                Some(stopped) if stopped.still => break (FreezeKind::Stopped, stopped.at),
+                _ if Instant::now() >= end => break (FreezeKind::None, Instant::now()),
+                _ => {}
+            }
         };
-        let usage = stopped.map(|(_, usage)| usage);
-        // Second stage: nothing that the first missed runs on.
-        let paused = tokio::time::timeout(PAUSE, self.docker.pause_container(&self.id)).await;
-        let (kind, at) = match (paused, stopped) {
-            (Ok(Ok(())), _) => (FreezeKind::Paused, Instant::now()),
-            (Ok(Err(error)), _) if has_ended(&error) => (FreezeKind::Gone, Instant::now()),
-            (_, Some((at, _))) => (FreezeKind::Stopped, at),
-            (_, None) => (FreezeKind::None, Instant::now()),
-        };
+        let (kind, at) = freeze;
         tracing::debug!(room = self.name, ?kind, "frozen");
-        Freeze { kind, at, usage }
+        Freeze { kind, at, usage: stopped.map(|it| it.usage) }
     }
 
     async fn dismiss(&self) {
@@ -152,6 +181,11 @@ async fn bounded<T>(
     tokio::time::timeout(limit, work)
         .await
         .map_err(|_| SandboxError::Slow { action, seconds: limit.as_secs() })
+}
+
+/// Whether a refused pause means that an earlier one, which was given up, has come about.
+fn is_paused(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { message, .. } if message.contains("already paused"))
 }
 
 /// Whether a refused pause means that there is nothing left to pause.
