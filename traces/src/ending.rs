@@ -104,6 +104,10 @@ pub enum Limit {
     DiskInodes,
     /// Bytes of stdout and stderr together.
     StreamBytes,
+    /// Tokens that a trial may use.
+    Tokens,
+    /// What a trial may cost.
+    Cost,
 }
 
 /// Whose failure a model error was.

@@ -71,10 +71,77 @@ impl fmt::Display for MethodId {
     }
 }
 
-/// Number of an attempt, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-pub struct Attempt(pub u32);
+/// An attempt of a method at a task: `2` is the second, and `2.1` the first rerun of it, which stands in its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Attempt {
+    number: u32,
+    rerun: u32,
+}
+
+impl Attempt {
+    /// The attempt with this number, from 1, as it is first made.
+    pub const fn nth(number: u32) -> Self {
+        Self { number, rerun: 0 }
+    }
+
+    /// Its number, from 1.
+    pub const fn number(self) -> u32 {
+        self.number
+    }
+
+    /// Which rerun of it this is; 0 is the attempt as first made.
+    pub const fn rerun(self) -> u32 {
+        self.rerun
+    }
+
+    /// This attempt, made once more.
+    pub const fn again(self) -> Self {
+        Self { number: self.number, rerun: self.rerun.saturating_add(1) }
+    }
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rerun {
+            0 => write!(f, "{}", self.number),
+            rerun => write!(f, "{}.{rerun}", self.number),
+        }
+    }
+}
+
+impl FromStr for Attempt {
+    type Err = IdError;
+
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        let counted = |text: &str| text.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == text);
+        let attempt = match text.split_once('.') {
+            None => counted(text).map(Self::nth),
+            Some((number, rerun)) => {
+                counted(number).zip(counted(rerun)).map(|(number, rerun)| Self { number, rerun })
+            }
+        };
+        attempt.ok_or_else(|| IdError {
+            text: text.chars().take(200).collect(),
+            what: "an attempt",
+            rule: "it is a number from 1, and `.1` and so on for its reruns",
+        })
+    }
+}
+
+impl TryFrom<String> for Attempt {
+    type Error = IdError;
+
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl From<Attempt> for String {
+    fn from(attempt: Attempt) -> Self {
+        attempt.to_string()
+    }
+}
 
 /// Name of a trial: `<suite>/<task>/<method>/<attempt>`, which is also its folder below `trials/`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -120,11 +187,21 @@ impl TrialId {
     pub fn attempt(&self) -> Attempt {
         self.attempt
     }
+
+    /// The same task and method at another attempt.
+    pub fn at(&self, attempt: Attempt) -> Self {
+        Self { attempt, ..self.clone() }
+    }
+
+    /// The same task and attempt by another method.
+    pub fn by(&self, method: MethodId) -> Self {
+        Self { method, ..self.clone() }
+    }
 }
 
 impl fmt::Display for TrialId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}/{}", self.suite, self.task, self.method, self.attempt.0)
+        write!(f, "{}/{}/{}/{}", self.suite, self.task, self.method, self.attempt)
     }
 }
 
@@ -153,9 +230,17 @@ impl FromStr for TrialId {
         };
         let parts: Vec<&str> = text.split('/').collect();
         let [suite, task, method, attempt] = parts.as_slice() else { return Err(wrong()) };
-        let attempt =
-            attempt.parse().ok().filter(|n: &u32| *n > 0 && n.to_string() == *attempt).ok_or_else(wrong)?;
-        Self::new(suite, task, MethodId::try_from((*method).to_owned())?, Attempt(attempt))
+        Self::new(suite, task, MethodId::try_from((*method).to_owned())?, attempt.parse()?)
+    }
+}
+
+impl JsonSchema for Attempt {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Attempt".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "pattern": "^[1-9][0-9]*([.][1-9][0-9]*)?$" })
     }
 }
 
@@ -165,7 +250,7 @@ impl JsonSchema for TrialId {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[^/]+/[^/]+/[^/]+/[1-9][0-9]*$" })
+        schemars::json_schema!({ "type": "string", "pattern": "^[^/]+/[^/]+/[^/]+/[1-9][0-9]*([.][1-9][0-9]*)?$" })
     }
 }
 
@@ -180,11 +265,24 @@ mod tests {
         let id: TrialId = "vao/dash-001/codex-gpt-5.5/2".parse().unwrap();
         assert_eq!(
             (id.suite(), id.task(), id.method().as_str(), id.attempt()),
-            ("vao", "dash-001", "codex-gpt-5.5", Attempt(2))
+            ("vao", "dash-001", "codex-gpt-5.5", Attempt::nth(2))
         );
-        for wrong in
-            ["", "a/b/c", "vao/../m/1", "vao/x/m/0", "vao/x/m/01", "vao/x/m/1/", "vao/.x/m/1", "vao/a b/m/1"]
-        {
+        let again = id.at(id.attempt().again());
+        assert_eq!(again.to_string(), "vao/dash-001/codex-gpt-5.5/2.1");
+        assert_eq!(again.to_string().parse::<TrialId>().unwrap(), again);
+        for wrong in [
+            "",
+            "a/b/c",
+            "vao/../m/1",
+            "vao/x/m/0",
+            "vao/x/m/01",
+            "vao/x/m/1.",
+            "vao/x/m/1.0",
+            "vao/x/m/1.1.1",
+            "vao/x/m/1/",
+            "vao/.x/m/1",
+            "vao/a b/m/1",
+        ] {
             assert!(wrong.parse::<TrialId>().is_err(), "{wrong}");
         }
     }

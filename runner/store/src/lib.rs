@@ -11,18 +11,21 @@ mod lease;
 mod outcome;
 mod owner;
 mod remove;
+mod resume;
 mod run;
 mod trial;
 
 pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
-pub use error::StoreError;
+pub use error::{StoreError, is_disk_full};
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
-pub use lease::{Lease, LeaseHolder};
+pub use lease::{Lease, LeaseHolder, LeaseTerms, Sightings};
 pub use outcome::{
-    ArtifactRecord, Digests, Exit, Outcome, Resources, StreamCounts, TaskFacts, Timing, TryRecord,
+    ArtifactRecord, Consumed, Digests, Exit, Outcome, RerunRecord, Resources, Runner, StreamCounts,
+    TaskFacts, Timing, TryRecord,
 };
-pub use owner::Owner;
+pub use owner::{Holder, Owner};
 pub use remove::remove_tree;
-pub use run::{MethodRecord, RunDir, RunRecord};
-pub use trial::{TrialDir, TrialState, TryDir, state_of};
+pub use resume::{Standing, Survey, current, resume};
+pub use run::{Differences, Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
+pub use trial::{TrialDir, TryDir};

@@ -4,7 +4,7 @@ use proctor_traces::{ArtifactState, Digest, Ending, FreezeKind, ImageIdentity, M
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::TrialId;
+use crate::{Attempt, TrialId};
 
 /// The outcome of a trial, or of one try of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,12 +37,22 @@ pub struct Outcome {
     pub overrun_ms: Option<i64>,
     /// The designated artifact, and what stood at its path.
     pub artifacts: Vec<ArtifactRecord>,
+    /// The artifact of another trial that this one was given.
+    #[serde(default)]
+    pub consumed: Option<Consumed>,
     /// What was used to get here.
     pub digests: Digests,
     /// What the room used.
     pub resources: Resources,
     /// Time in which at least one model request was under way.
     pub model_wait_ms: Millis,
+    /// Time lost to the provider's failures, within the agent's time: requests that it refused or broke off, and the
+    /// pauses until the agent asked again.
+    #[serde(default)]
+    pub provider_wait_ms: Millis,
+    /// Who ran it.
+    #[serde(default)]
+    pub runner: Option<Runner>,
     /// Model requests made.
     pub exchanges: u64,
     /// Tokens as the model server counted them.
@@ -59,7 +69,7 @@ impl Outcome {
 }
 
 /// What a table wants to know of a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskFacts {
     /// Artifact category.
     pub category: String,
@@ -67,6 +77,39 @@ pub struct TaskFacts {
     pub mode: String,
     /// Difficulty.
     pub difficulty: String,
+    /// Operation.
+    #[serde(default)]
+    pub operation: String,
+    /// The source artifact; tasks on the same one are not independent of each other.
+    #[serde(default)]
+    pub source: String,
+    /// The batch that the source was made in.
+    #[serde(default)]
+    pub batch: String,
+}
+
+/// Which process ran a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Runner {
+    /// Name of the machine.
+    pub host: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// The batch job that it was part of, as in `1234_5`.
+    pub job: Option<String>,
+}
+
+/// An artifact of another trial, as it was given to this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consumed {
+    /// The trial that left it.
+    pub trial: TrialId,
+    /// Its name there.
+    pub artifact: String,
+    /// Its name in the workspace.
+    pub name: String,
+    /// Its content; none if the other trial left nothing, and an empty file was given.
+    pub digest: Option<Digest>,
 }
 
 /// How a process ended: by itself with a code, or by a signal.
@@ -99,6 +142,10 @@ pub struct Timing {
     pub suspended_ms: Millis,
     /// Time between the tries of this trial, within `queue_ms`.
     pub backoff_ms: Millis,
+    /// How far the time of day went ahead of the monotonic clock, the time asleep left out; negative if it fell behind. A
+    /// virtual machine that was paused shows here and nowhere else; so does a clock that was set.
+    #[serde(default)]
+    pub clock_step_ms: i64,
 }
 
 /// One designated artifact.
@@ -166,4 +213,22 @@ pub struct TryRecord {
     pub ended_at: Timestamp,
     /// All that an outcome says, if it came so far.
     pub outcome: Option<Box<Outcome>>,
+}
+
+/// `rerun.json`: that a trial is the rerun of another, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RerunRecord {
+    /// Version of this format.
+    pub schema: u32,
+    /// The attempt that it stands in for.
+    pub of: Attempt,
+    /// Why it was asked for.
+    pub reason: String,
+    /// When it was asked for.
+    pub at: Timestamp,
+}
+
+impl RerunRecord {
+    /// The version of the format that this code writes.
+    pub const SCHEMA: u32 = 1;
 }

@@ -2,6 +2,13 @@
 
 use std::fmt;
 use std::fs;
+use std::path::Path;
+
+use proctor_traces::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::read_json;
 
 /// A process of this machine: `<boot id>:<pid>:<start time>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +50,81 @@ impl fmt::Display for Owner {
     }
 }
 
+/// A process of any machine that shares the results directory: what a lease says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Holder {
+    /// Name of the machine.
+    pub host: String,
+    /// Boot id of the machine.
+    pub boot: String,
+    /// Namespace in which `pid` means something.
+    pub namespace: String,
+    /// Number of the process.
+    pub pid: u32,
+    /// Start time of the process, in clock ticks since boot.
+    pub start: u64,
+    /// The batch job that the process is part of, as in `1234_5`.
+    #[serde(default)]
+    pub job: Option<String>,
+    /// When the lease was taken.
+    pub since: Timestamp,
+}
+
+/// Whether a process lives, as far as can be told from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    Alive,
+    Dead,
+    /// It runs, or ran, where it cannot be asked for.
+    Unknown,
+}
+
+impl Holder {
+    /// This process, as part of `job`.
+    pub fn this_process(job: Option<String>) -> std::io::Result<Self> {
+        let Owner { boot, pid, start } = Owner::this_process()?;
+        let host = fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned();
+        Ok(Self { host, boot, namespace: namespace()?, pid, start, job, since: Timestamp::now() })
+    }
+
+    /// The holder named in the file at `path`, if it names one.
+    pub(crate) fn read(path: &Path) -> Option<Self> {
+        read_json(path, "lease").ok()
+    }
+
+    /// The process, as containers and folders name it.
+    pub fn owner(&self) -> Owner {
+        Owner { boot: self.boot.clone(), pid: self.pid, start: self.start }
+    }
+
+    pub(crate) fn life(&self) -> Life {
+        let here = boot_id().is_ok_and(|boot| boot == self.boot)
+            && namespace().is_ok_and(|namespace| namespace == self.namespace);
+        match here {
+            false => Life::Unknown,
+            true if start_time(self.pid) == Some(self.start) => Life::Alive,
+            true => Life::Dead,
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host: String = self.host.chars().filter(|c| !c.is_control()).take(64).collect();
+        write!(f, "process {} on {host}", self.pid)?;
+        match &self.job {
+            Some(job) => write!(f, " (job {})", job.chars().filter(|c| !c.is_control()).collect::<String>()),
+            None => Ok(()),
+        }
+    }
+}
+
 fn boot_id() -> std::io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned())
+}
+
+fn namespace() -> std::io::Result<String> {
+    fs::read_link("/proc/self/ns/pid").map(|it| it.to_string_lossy().into_owned())
 }
 
 /// Start time of a process in clock ticks since boot; none for a zombie, which can do nothing any more.
@@ -79,5 +159,17 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!owner.is_alive());
+    }
+
+    #[test]
+    fn a_holder_says_who_it_is_in_words_fit_for_a_terminal() {
+        let holder = Holder {
+            host: "a\u{1b}[2J".into(),
+            job: Some("7_1".into()),
+            ..Holder::this_process(None).unwrap()
+        };
+        assert_eq!(holder.to_string(), format!("process {} on a[2J (job 7_1)", holder.pid));
+        assert_eq!(holder.life(), Life::Alive);
+        assert_eq!(holder.owner(), Owner::this_process().unwrap());
     }
 }

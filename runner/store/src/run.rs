@@ -1,5 +1,6 @@
 //! A run: one results directory with a plan that does not change under it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use tempfile::TempDir;
+use walkdir::WalkDir;
 
 use crate::atomic::{TEMPORARY, check_schema, write_json_once};
 use crate::folder::{owned_folder, remove_orphans};
-use crate::{MethodId, Owner, StoreError, TrialDir, TrialId, read_json};
+use crate::{
+    Attempt, Holder, IdError, Lease, LeaseHolder, LeaseTerms, MethodId, Owner, RerunRecord, Sightings,
+    Standing, StoreError, Survey, TaskFacts, TrialDir, TrialId, read_json, write_json,
+};
 
 /// `run.json`: the resolved plan, and what it was resolved with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,10 +34,56 @@ pub struct RunRecord {
     pub image: ImageIdentity,
     /// The methods.
     pub methods: Vec<MethodRecord>,
-    /// The tasks by name, with the digests of their packages.
-    pub tasks: Vec<(String, Digest)>,
+    /// The tasks.
+    pub tasks: Vec<TaskRecord>,
     /// Attempts per task and method.
     pub attempts: u32,
+    /// Bounds of a room, as text: they change what an agent can do.
+    pub limits: BTreeMap<String, String>,
+    /// What a million tokens cost, by `PROVIDER/MODEL`.
+    pub prices: BTreeMap<String, Price>,
+    /// All that the run was asked for, as `proctor run --print-plan --json` prints it: whoever joins starts from this.
+    pub plan: Option<serde_json::Value>,
+    /// What was added since.
+    pub extended: Vec<Extension>,
+}
+
+/// A task of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TaskRecord {
+    /// Its name.
+    pub id: String,
+    /// Its suite.
+    pub suite: String,
+    /// Digest of its package.
+    pub digest: Digest,
+    /// What a table wants to know of it.
+    #[serde(flatten)]
+    pub facts: TaskFacts,
+}
+
+/// USD per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Input that was not cached.
+    pub input: f64,
+    /// Input that was cached; like other input if not given.
+    #[serde(default)]
+    pub cached_input: Option<f64>,
+    /// Output, reasoning included.
+    pub output: f64,
+}
+
+/// Something was added to a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Extension {
+    /// When.
+    pub at: Timestamp,
+    /// By which version of proctor.
+    pub version: String,
+    /// What, one line each.
+    pub added: Vec<String>,
 }
 
 /// A method of a run.
@@ -49,62 +100,87 @@ pub struct MethodRecord {
     /// The budget per trial.
     pub budget_ms: Millis,
     /// Settings that change what the agent is shown or told.
-    pub settings: std::collections::BTreeMap<String, String>,
+    pub settings: BTreeMap<String, String>,
     /// Digest of the installed harness and how it is started.
     pub harness_digest: Digest,
 }
 
 impl RunRecord {
     /// The version of the format that this code writes.
-    pub const SCHEMA: u32 = 1;
+    pub const SCHEMA: u32 = 2;
 
-    /// What differs from `other` in a way that would mix two experiments, one line each.
-    pub fn differences(&self, other: &Self) -> Vec<String> {
-        let mut lines = Vec::new();
-        let mut compare = |what: &str, here: String, there: String| {
-            if here != there {
-                lines.push(format!("  {what}: was {here}, now {there}"));
-            }
-        };
-        compare("image", self.image.id.clone(), other.image.id.clone());
-        compare("attempts", self.attempts.to_string(), other.attempts.to_string());
-        for method in &self.methods {
-            let now = other.methods.iter().find(|it| it.id == method.id);
-            compare(&format!("method {}", method.id), describe(Some(method)), describe(now));
+    /// What differs from `other` in a way that matters.
+    pub fn differences(&self, other: &Self) -> Differences {
+        let mut lines = Differences::default();
+        lines.compare("image", Some(self.image.id.clone()), Some(other.image.id.clone()));
+        if self.attempts < other.attempts {
+            lines.added.push(format!("attempts: was {}, now {}", self.attempts, other.attempts));
+        } else {
+            lines.compare("attempts", Some(self.attempts.to_string()), Some(other.attempts.to_string()));
         }
-        for method in other.methods.iter().filter(|it| self.methods.iter().all(|other| other.id != it.id)) {
-            compare(&format!("method {}", method.id), describe(None), describe(Some(method)));
-        }
-        let digest_in = |record: &Self, name: &str| {
-            record
-                .tasks
-                .iter()
-                .find(|(task, _)| task == name)
-                .map_or("absent".to_owned(), |(_, digest)| digest.short())
-        };
-        let mut names: Vec<&String> = self.tasks.iter().chain(&other.tasks).map(|(name, _)| name).collect();
-        names.sort();
-        names.dedup();
-        for name in names {
-            compare(&format!("task {name}"), digest_in(self, name), digest_in(other, name));
-        }
+        lines.compare_all("limit", &self.limits, &other.limits);
+        let methods =
+            |record: &Self| record.methods.iter().map(|it| (it.id.to_string(), describe(it))).collect();
+        lines.compare_all("method", &methods(self), &methods(other));
+        let tasks =
+            |record: &Self| record.tasks.iter().map(|it| (it.id.clone(), it.digest.short())).collect();
+        lines.compare_all("task", &tasks(self), &tasks(other));
         lines
+    }
+
+    /// The trials of the plan, as first attempted: attempt by attempt, so that an early stop has seen all tasks.
+    pub fn trials(&self) -> Result<Vec<TrialId>, IdError> {
+        let mut trials = Vec::new();
+        for attempt in (1..=self.attempts).map(Attempt::nth) {
+            for task in &self.tasks {
+                for method in &self.methods {
+                    trials.push(TrialId::new(&task.suite, &task.id, method.id.clone(), attempt)?);
+                }
+            }
+        }
+        Ok(trials)
     }
 }
 
-fn describe(method: Option<&MethodRecord>) -> String {
-    method.map_or("absent".to_owned(), |it| {
-        let settings: Vec<String> =
-            it.settings.iter().map(|(key, value)| format!(" {key}={value}")).collect();
-        let model = it.model.as_deref().unwrap_or("no model");
-        format!(
-            "{} with {model}, {} ms, {}{}",
-            it.harness,
-            it.budget_ms.0,
-            it.harness_digest.short(),
-            settings.concat()
-        )
-    })
+/// How two plans differ, one line each.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Differences {
+    /// What only the later one has: it mixes no experiments.
+    pub added: Vec<String>,
+    /// What would mix two experiments.
+    pub changed: Vec<String>,
+}
+
+impl Differences {
+    /// Whether the plans are the same.
+    pub fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.changed.is_empty()
+    }
+
+    fn compare(&mut self, what: &str, was: Option<String>, now: Option<String>) {
+        match (was, now) {
+            (was, now) if was == now => {}
+            (None, Some(now)) => self.added.push(format!("{what}: {now}")),
+            (was, now) => {
+                let text = |it: Option<String>| it.unwrap_or_else(|| "absent".to_owned());
+                self.changed.push(format!("{what}: was {}, now {}", text(was), text(now)));
+            }
+        }
+    }
+
+    fn compare_all(&mut self, kind: &str, was: &BTreeMap<String, String>, now: &BTreeMap<String, String>) {
+        let names: BTreeSet<&String> = was.keys().chain(now.keys()).collect();
+        for name in names {
+            self.compare(&format!("{kind} {name}"), was.get(name).cloned(), now.get(name).cloned());
+        }
+    }
+}
+
+fn describe(it: &MethodRecord) -> String {
+    let settings: Vec<String> = it.settings.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+    let model = it.model.as_deref().unwrap_or("no model");
+    let (harness, digest) = (&it.harness, it.harness_digest.short());
+    format!("{harness} with {model}, {} ms, {digest}{}", it.budget_ms.0, settings.concat())
 }
 
 /// A results directory.
@@ -135,10 +211,58 @@ impl RunDir {
         }
         let differences = run.record()?.differences(record);
         if !differences.is_empty() {
-            return Err(StoreError::OtherPlan { path: root.to_owned(), differences: differences.join("\n") });
+            return Err(StoreError::OtherPlan { path: root.to_owned(), differences });
         }
         fs::create_dir_all(run.trials()).map_err(StoreError::io("creating", root))?;
         Ok(run)
+    }
+
+    /// Adds to the run at `root` what `record` has more: methods, tasks, attempts. Anything else that differs is refused.
+    /// Returns what was added.
+    pub fn extend(root: &Path, record: &RunRecord, us: &Holder) -> Result<(Self, Vec<String>), StoreError> {
+        let run = Self { root: root.to_owned() };
+        // Of two that extend at once, one is told to come again.
+        let lease = Lease::take(&root.join("run.lease"), us, LeaseTerms::default(), &Sightings::default())?;
+        let LeaseHolder::Ours(_lease) = lease else {
+            return Err(StoreError::Extending { path: root.to_owned() });
+        };
+        let old = run.record()?;
+        let differences = old.differences(record);
+        if !differences.changed.is_empty() {
+            return Err(StoreError::OtherPlan { path: root.to_owned(), differences });
+        }
+        let added = differences.added;
+        if !added.is_empty() {
+            let mut extended = old.extended;
+            let version = record.version.clone();
+            extended.push(Extension { at: Timestamp::now(), version, added: added.clone() });
+            let new = RunRecord {
+                name: old.name,
+                created_at: old.created_at,
+                version: old.version,
+                extended,
+                ..record.clone()
+            };
+            write_json(&run.record_path(), &new)?;
+        }
+        Ok((run, added))
+    }
+
+    /// Asks for `trial` to be made once more, for this reason; the old attempt keeps its evidence and counts no more.
+    /// Returns the new trial; asked twice, it is the same.
+    pub fn rerun(&self, trial: &TrialId, reason: &str) -> Result<TrialId, StoreError> {
+        let again = trial.at(trial.attempt().again());
+        let folder = self.trial(&again);
+        fs::create_dir_all(folder.path()).map_err(StoreError::io("creating", folder.path()))?;
+        let record = RerunRecord {
+            schema: RerunRecord::SCHEMA,
+            of: trial.attempt(),
+            reason: reason.to_owned(),
+            at: Timestamp::now(),
+        };
+        // Somebody else may have asked already, for a reason of theirs.
+        write_json_once(&folder.rerun_path(), &record)?;
+        Ok(again)
     }
 
     /// Opens an existing run.
@@ -185,7 +309,7 @@ impl RunDir {
     pub fn trials_on_disk(&self) -> Result<Vec<TrialDir>, StoreError> {
         let trials = self.trials();
         let mut found = Vec::new();
-        let walk = walkdir::WalkDir::new(&trials).min_depth(4).max_depth(4).sort_by_file_name();
+        let walk = WalkDir::new(&trials).min_depth(4).max_depth(4).sort_by_file_name();
         for entry in walk.into_iter().flatten().filter(|entry| entry.file_type().is_dir()) {
             let name = entry.path().strip_prefix(&trials).ok().and_then(Path::to_str);
             if let Some(id) = name.and_then(|name| name.parse().ok()) {
@@ -193,6 +317,16 @@ impl RunDir {
             }
         }
         Ok(found)
+    }
+
+    /// What is on disk of every trial that has a folder.
+    pub fn survey(&self) -> Result<Survey, StoreError> {
+        let standing = |it: &TrialDir| Standing {
+            done: it.is_done(),
+            rerun: it.rerun_path().exists(),
+            tries: it.tries(),
+        };
+        Ok(self.trials_on_disk()?.into_iter().map(|it| (it.id().clone(), standing(&it))).collect())
     }
 
     fn record_path(&self) -> PathBuf {
@@ -211,6 +345,7 @@ impl RunDir {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::current;
 
     fn record(attempts: u32) -> RunRecord {
         RunRecord {
@@ -227,7 +362,71 @@ mod tests {
             methods: Vec::new(),
             tasks: Vec::new(),
             attempts,
+            limits: BTreeMap::new(),
+            prices: BTreeMap::new(),
+            plan: None,
+            extended: Vec::new(),
         }
+    }
+
+    fn task(id: &str) -> TaskRecord {
+        let facts = TaskFacts::default();
+        TaskRecord { id: id.into(), suite: "vao".into(), digest: Digest::of(id.as_bytes()), facts }
+    }
+
+    #[test]
+    fn a_run_grows_and_never_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let us = Holder::this_process(None).unwrap();
+        let small = RunRecord { tasks: vec![task("a")], ..record(1) };
+        let run = RunDir::open_or_create(dir.path(), &small).unwrap();
+        let large = RunRecord { tasks: vec![task("b"), task("a")], name: "y".into(), ..record(2) };
+        let refused = RunDir::open_or_create(dir.path(), &large);
+        assert!(
+            matches!(&refused, Err(StoreError::OtherPlan { differences, .. }) if differences.changed.is_empty())
+        );
+        let (_, added) = RunDir::extend(dir.path(), &large, &us).unwrap();
+        assert_eq!(added.len(), 2, "{added:?}");
+        let now = run.record().unwrap();
+        assert_eq!((now.attempts, now.tasks.len(), now.name.as_str()), (2, 2, "x"));
+        assert_eq!(now.extended[0].added, added);
+        assert_eq!(RunDir::extend(dir.path(), &large, &us).unwrap().1, Vec::<String>::new());
+        for other in [
+            small,
+            RunRecord {
+                limits: BTreeMap::from([("memory".into(), "1".into())]),
+                tasks: Vec::new(),
+                ..record(3)
+            },
+            RunRecord {
+                tasks: vec![task("b"), TaskRecord { digest: Digest::of(b""), ..task("a") }],
+                ..record(2)
+            },
+        ] {
+            let refused = RunDir::extend(dir.path(), &other, &us);
+            assert!(matches!(refused, Err(StoreError::OtherPlan { .. })), "{refused:?}");
+            assert_eq!(run.record().unwrap(), now);
+        }
+    }
+
+    #[test]
+    fn a_rerun_stands_in_the_place_of_its_trial() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunDir::open_or_create(dir.path(), &record(1)).unwrap();
+        let trial: TrialId = "vao/a/m/1".parse().unwrap();
+        assert_eq!(current(&trial, &run.survey().unwrap()), trial);
+        let again = run.rerun(&trial, "the provider was down").unwrap();
+        assert_eq!(
+            (again.to_string().as_str(), current(&trial, &run.survey().unwrap())),
+            ("vao/a/m/1.1", again.clone())
+        );
+        assert_eq!(run.rerun(&trial, "another reason").unwrap(), again);
+        assert_eq!(run.trial(&again).rerun().unwrap().unwrap().reason, "the provider was down");
+        let last = run.rerun(&again, "and again").unwrap();
+        assert_eq!(
+            (current(&trial, &run.survey().unwrap()), current(&last, &run.survey().unwrap())),
+            (last.clone(), last)
+        );
     }
 
     #[test]

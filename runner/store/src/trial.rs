@@ -1,38 +1,23 @@
 //! The folder of one trial and of its tries.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use proctor_traces::Timestamp;
 
 use crate::atomic::{check_schema, write_json_once};
-use crate::{Lease, LeaseHolder, Outcome, Owner, StoreError, TrialId, TryRecord, read_json, write_evidence};
+use crate::{
+    Holder, Lease, LeaseHolder, LeaseTerms, Outcome, RerunRecord, Sightings, StoreError, TrialId, TryRecord,
+    read_json, write_evidence,
+};
 
 /// The entries that a final try hands up to its trial.
 const EVIDENCE: [&str; 6] = ["trace.jsonl", "raw", "model", "artifacts", "history", "prompt"];
 
 /// A folder with a higher number is none of ours.
 const MOST_TRIES: u32 = 1_000_000;
-
-/// Where a trial stands, from what is on disk alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrialState {
-    /// It has an outcome.
-    Done,
-    /// It has been tried, without an outcome.
-    Begun,
-    /// Nothing has happened.
-    Untouched,
-}
-
-/// Where a trial stands: a pure function of whether it has an outcome, and of how many tries it has.
-pub fn state_of(has_outcome: bool, tries: u32) -> TrialState {
-    match (has_outcome, tries) {
-        (true, _) => TrialState::Done,
-        (false, 0) => TrialState::Untouched,
-        (false, _) => TrialState::Begun,
-    }
-}
 
 /// `trials/<suite>/<task>/<method>/<attempt>/`.
 #[derive(Clone, Debug)]
@@ -56,19 +41,20 @@ impl TrialDir {
         &self.path
     }
 
-    /// Takes the trial for `owner`. It must not be done, nor run by a living process.
-    pub fn lease(&self, owner: &Owner) -> Result<Lease, StoreError> {
+    /// Takes the trial for `us`. It must not be done, nor run by somebody who is alive.
+    pub fn lease(&self, us: &Holder, terms: LeaseTerms, sightings: &Sightings) -> Result<Lease, StoreError> {
         fs::create_dir_all(self.path.join("tries")).map_err(StoreError::io("creating", &self.path))?;
-        match Lease::take(&self.path.join("lease"), owner)? {
+        match Lease::take(&self.lease_path(), us, terms, sightings)? {
             LeaseHolder::Ours(_) if self.is_done() => Err(StoreError::AlreadyDone { trial: self.id.clone() }),
             LeaseHolder::Ours(lease) => Ok(lease),
             LeaseHolder::Other(owner) => Err(StoreError::Busy { trial: self.id.clone(), owner }),
         }
     }
 
-    /// Where it stands.
-    pub fn state(&self) -> TrialState {
-        state_of(self.is_done(), self.tries())
+    /// Who has a lease on it, and when that process last gave a sign of life by the clock of its own machine. Whoever it
+    /// is may be dead.
+    pub fn holder(&self) -> Option<(Holder, SystemTime)> {
+        crate::lease::look(&self.lease_path())
     }
 
     /// Whether it has an outcome.
@@ -97,22 +83,29 @@ impl TrialDir {
         numbers.filter(|number| *number <= MOST_TRIES).max().unwrap_or(0)
     }
 
-    /// A folder for the next try. Evidence that a killed runner had begun to hand up goes back to the try it is from.
+    /// A folder for the next try. It is ours alone: two owners of one trial, one of which was taken for dead, never mix
+    /// their evidence.
     pub fn new_try(&self) -> Result<TryDir, StoreError> {
-        let last = self.tries();
-        if last > 0 {
-            move_entries(&self.path, &self.try_path(last))?;
+        let mut number = self.tries();
+        loop {
+            number += 1;
+            let path = self.try_path(number);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(TryDir { path, number }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < MOST_TRIES => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let tries = self.path.join("tries");
+                    fs::create_dir_all(&tries).map_err(StoreError::io("creating", &tries))?;
+                    number -= 1;
+                }
+                Err(error) => return Err(StoreError::io("creating", &path)(error)),
+            }
         }
-        let path = self.try_path(last + 1);
-        fs::create_dir_all(&path).map_err(StoreError::io("creating", &path))?;
-        Ok(TryDir { path, number: last + 1 })
     }
 
-    /// Makes a try the final one: its evidence becomes the trial's, then the outcome is written, once.
+    /// Makes a try the final one: writes the outcome, once. The trial is done from then on, and its evidence is read from
+    /// where it is until [`TrialDir::settle`] has moved it up.
     pub fn finish(&self, final_try: &TryDir, outcome: &Outcome) -> Result<(), StoreError> {
-        if self.is_done() {
-            return Err(StoreError::AlreadyDone { trial: self.id.clone() });
-        }
         let record = TryRecord {
             r#try: final_try.number,
             ending: outcome.ending.clone(),
@@ -120,12 +113,56 @@ impl TrialDir {
             outcome: None,
         };
         final_try.close(&record)?;
-        move_entries(&final_try.path, &self.path)?;
         if write_json_once(&self.outcome_path(), outcome)? {
             Ok(())
         } else {
             Err(StoreError::AlreadyDone { trial: self.id.clone() })
         }
+    }
+
+    /// Moves the evidence of the final try up to the trial, as far as it is not there yet. Whoever does it, and however
+    /// often, the result is the same: the outcome says which try it is.
+    pub fn settle(&self, final_try: u32) -> Result<(), StoreError> {
+        let from = self.try_path(final_try);
+        for name in EVIDENCE {
+            let (from, to) = (from.join(name), self.path.join(name));
+            match fs::rename(&from, &to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::io("moving", &from)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A file or folder of the evidence (`trace.jsonl`, `raw/stdout.jsonl`, …), where it is now.
+    pub fn evidence(&self, name: &str) -> PathBuf {
+        let settled = self.path.join(name);
+        if settled.exists() {
+            return settled;
+        }
+        let unsettled = self.outcome().ok().flatten().map(|it| self.try_path(it.r#try).join(name));
+        unsettled.filter(|path| path.exists()).unwrap_or(settled)
+    }
+
+    /// That it is a rerun, if it is one.
+    pub fn rerun(&self) -> Result<Option<RerunRecord>, StoreError> {
+        let path = self.rerun_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let record: RerunRecord = read_json(&path, "rerun")?;
+        check_schema(&path, "rerun", record.schema, RerunRecord::SCHEMA)?;
+        Ok(Some(record))
+    }
+
+    pub(crate) fn rerun_path(&self) -> PathBuf {
+        self.path.join("rerun.json")
+    }
+
+    fn lease_path(&self) -> PathBuf {
+        self.path.join("lease")
     }
 
     /// `render/`, where the canonical rendering is kept.
@@ -135,7 +172,7 @@ impl TrialDir {
 
     /// The kept copy of an artifact.
     pub fn artifact(&self, name: &str) -> PathBuf {
-        self.path.join("artifacts").join(name)
+        self.evidence("artifacts").join(name)
     }
 
     fn outcome_path(&self) -> PathBuf {
@@ -145,16 +182,6 @@ impl TrialDir {
     fn try_path(&self, number: u32) -> PathBuf {
         self.path.join("tries").join(number.to_string())
     }
-}
-
-fn move_entries(from: &Path, to: &Path) -> Result<(), StoreError> {
-    for name in EVIDENCE {
-        let (from, to) = (from.join(name), to.join(name));
-        if from.exists() && !to.exists() {
-            fs::rename(&from, &to).map_err(StoreError::io("moving", &from))?;
-        }
-    }
-    Ok(())
 }
 
 /// `tries/<n>/`: the evidence of one try.
