@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proctor_harnesses::HarnessId;
 use proctor_tasks::RenderMode;
 
+use crate::commands::slurm::SlurmVerb;
+
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -53,6 +55,9 @@ pub(crate) enum Verb {
     Doctor(JsonArgs),
     /// Remove what dead runs have left behind
     Sweep(SweepArgs),
+    /// Run on a Slurm cluster: submit, watch and cancel job arrays that join a run
+    #[command(subcommand)]
+    Slurm(SlurmVerb),
 }
 
 const RUN_EXAMPLES: &str = "\

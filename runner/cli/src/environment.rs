@@ -58,6 +58,13 @@ impl Environment {
         PathBuf::from(self.get("XDG_RUNTIME_DIR").filter(short).unwrap_or("/tmp"))
     }
 
+    /// The task of a Slurm job array that this process is part of, as Slurm writes it: `1234_5`.
+    pub(crate) fn array_task(&self) -> Option<String> {
+        let number =
+            |name| self.get(name).filter(|it| it.len() <= 20 && it.bytes().all(|b| b.is_ascii_digit()));
+        Some(format!("{}_{}", number("SLURM_ARRAY_JOB_ID")?, number("SLURM_ARRAY_TASK_ID")?))
+    }
+
     /// The proxy for requests to model providers.
     pub(crate) fn proxy(&self) -> Option<String> {
         let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
@@ -72,5 +79,29 @@ impl Environment {
     /// A file with certificates to trust besides those of the system.
     pub(crate) fn ca_file(&self) -> Option<PathBuf> {
         self.get("PROCTOR_CA_FILE").or_else(|| self.get("SSL_CERT_FILE")).map(PathBuf::from)
+    }
+}
+
+/// This program.
+pub(crate) fn this_program() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_task_is_two_numbers() {
+        let environment = |job: &str, task: &str| {
+            let variables = [("SLURM_ARRAY_JOB_ID", job), ("SLURM_ARRAY_TASK_ID", task)];
+            Environment {
+                variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            }
+        };
+        assert_eq!(environment("1234", "5").array_task(), Some("1234_5".to_owned()));
+        for (job, task) in [("", "5"), ("1234", ""), ("1234", "x"), ("12/34", "5"), ("1234", "-5")] {
+            assert_eq!(environment(job, task).array_task(), None, "{job} {task}");
+        }
     }
 }

@@ -49,5 +49,6 @@ async fn run(cli: Cli, environment: &Environment) -> Result<ExitCode, Failure> {
         Verb::Show(args) => commands::show::show(&args),
         Verb::Doctor(args) => commands::doctor::doctor(&args, environment).await,
         Verb::Sweep(args) => commands::sweep::sweep(&args, environment).await,
+        Verb::Slurm(verb) => commands::slurm::slurm(verb).await,
     }
 }

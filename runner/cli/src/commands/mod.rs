@@ -8,6 +8,7 @@ pub(crate) mod preflight;
 pub(crate) mod render;
 pub(crate) mod run;
 pub(crate) mod show;
+pub(crate) mod slurm;
 pub(crate) mod sweep;
 pub(crate) mod tasks;
 
