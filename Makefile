@@ -36,6 +36,10 @@ test: setup ## Run every test: real containers, real CLIs, real Chrome and TeX
 	bash images/setup-host.test.sh
 	$(CARGO) test --locked --workspace
 
+.PHONY: test-slurm
+test-slurm: setup ## Test `proctor slurm` on a Slurm of one node on this machine; as root on Debian, installs it
+	$(CARGO) test --locked --package proctor-tests --test slurm
+
 .PHONY: test-litellm
 test-litellm: setup ## Test agents behind a LiteLLM proxy, which this installs (750 MB); not part of `make test`
 	bash tests/litellm/run.sh
@@ -44,10 +48,11 @@ test-litellm: setup ## Test agents behind a LiteLLM proxy, which this installs (
 lint: ## Formatting and lints
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- --deny warnings
+	$(CARGO) clippy --locked --package proctor-tests --test slurm -- --deny warnings
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and banned crates are not checked"; fi
 
 .PHONY: ci
-ci: test lint ## What continuous integration runs
+ci: test test-slurm lint ## What continuous integration runs
 
 .PHONY: bench
 bench: setup ## Measure: cost of a trial, overrun, rendering; as ratios beside the bare tools

@@ -46,6 +46,11 @@ fn said(output: &Output, program: &str) -> String {
     if lines.is_empty() { output.status.to_string() } else { lines.join("; ") }
 }
 
+/// Fails if there is no Slurm here, before anything is written.
+pub(super) async fn find_sbatch() -> Result<(), Failure> {
+    call("sbatch", &["--version".to_owned()]).await.map(drop)
+}
+
 /// Submits a script; returns the job, and its cluster where there are several.
 pub(super) async fn sbatch(script: &Path) -> Result<(u64, Option<String>), Failure> {
     let output = call("sbatch", &["--parsable".to_owned(), script.to_string_lossy().into_owned()]).await?;

@@ -72,6 +72,7 @@ async fn hand_in(
     text: &str,
     missing: Vec<TrialId>,
 ) -> Result<Submission, Failure> {
+    programs::find_sbatch().await?;
     let path = keep_script(run, text)?;
     let (job, cluster) = programs::sbatch(&path).await?;
     let submission = Submission {
