@@ -8,11 +8,14 @@ mod error;
 mod folder;
 mod id;
 mod lease;
+mod merge;
 mod outcome;
 mod owner;
+mod presence;
 mod remove;
 mod resume;
 mod run;
+mod score;
 mod trial;
 
 pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
@@ -20,12 +23,15 @@ pub use error::{StoreError, is_disk_full};
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
 pub use lease::{Lease, LeaseHolder, LeaseTerms, Sightings};
+pub use merge::{Merged, merge};
 pub use outcome::{
     ArtifactRecord, Consumed, Digests, Exit, Outcome, RerunRecord, Resources, Runner, StreamCounts,
     TaskFacts, Timing, TryRecord,
 };
 pub use owner::{Holder, Owner};
+pub use presence::{Presence, PresenceState};
 pub use remove::remove_tree;
 pub use resume::{Standing, Survey, current, resume};
 pub use run::{Differences, Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
+pub use score::{PointKind, PointScore, Rating, RatingError, Score};
 pub use trial::{TrialDir, TryDir};
