@@ -1,14 +1,14 @@
 //! What a run looks like while it goes on: on a terminal a line per running trial that is kept up to date, elsewhere
 //! one plain line per change.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use proctor_engine::{EngineEvent, Phase};
+use proctor_engine::{EngineEvent, Phase, RunEnd};
 use proctor_store::{Outcome, TrialId};
-use proctor_traces::Ending;
+use proctor_traces::{Ending, Limit};
 use tracing_subscriber::filter::LevelFilter;
 
 /// Sends the log to stderr: warnings, or more with `-v`.
@@ -25,8 +25,27 @@ pub(crate) fn log_to_stderr(verbose: u8) {
 pub(crate) struct Console {
     bars: Option<MultiProgress>,
     running: HashMap<TrialId, Line>,
+    busy: HashSet<TrialId>,
     total: usize,
     done: usize,
+}
+
+/// What there is to say about a run that ended before all was done.
+pub(crate) fn why(end: &RunEnd) -> Option<String> {
+    match end {
+        RunEnd::Finished | RunEnd::Stopped => None,
+        RunEnd::DiskFull { free } => Some(format!(
+            "no more trials are started: the disk of the results directory is full ({} MiB are free)\n\
+             make space, then give the same command again: it continues",
+            free >> 20
+        )),
+        RunEnd::Failing { trials, message } => Some(format!(
+            "no more trials are started: {trials} in a row failed on our side, the last one with: {}\n\
+             mend that (`proctor doctor` may tell), then give the same command again; \
+             `proctor rerun` repeats those that failed",
+            plain(message)
+        )),
+    }
 }
 
 struct Line {
@@ -42,7 +61,13 @@ impl Console {
     /// For `total` trials; `quiet` shows nothing.
     pub(crate) fn new(total: usize, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal() && !quiet;
-        Self { bars: terminal.then(MultiProgress::new), running: HashMap::new(), total, done: 0 }
+        Self {
+            bars: terminal.then(MultiProgress::new),
+            running: HashMap::new(),
+            busy: HashSet::new(),
+            total,
+            done: 0,
+        }
     }
 
     /// Shows one event.
@@ -52,7 +77,20 @@ impl Console {
                 self.done += 1;
                 self.say(&format!("{} {trial}: done before", self.count()));
             }
-            EngineEvent::Busy { trial, owner } => self.say(&format!("{trial}: is being run by {owner}")),
+            EngineEvent::Busy { trial, owner } => {
+                // It is looked at again and again.
+                if self.busy.insert(trial.clone()) {
+                    self.say(&format!("{trial}: is being run by {owner}; waiting for it"));
+                }
+            }
+            EngineEvent::Missing { trial, source } => {
+                self.say(&format!("{trial}: left out, since {source} left nothing to start from"));
+            }
+            EngineEvent::CeilingReached { method, limit, left } => {
+                let who = method.as_ref().map_or("the run".to_owned(), |it| format!("method {it}"));
+                let what = if *limit == Limit::Cost { "cost" } else { "use tokens" };
+                self.say(&format!("{who} may {what} no more: {left} trials are not started"));
+            }
             EngineEvent::Entered { trial, phase } => self.enter(trial, *phase),
             EngineEvent::Progress { trial, tool_calls, tokens } => {
                 if let Some(line) = self.running.get_mut(trial) {
@@ -169,7 +207,10 @@ fn describe(outcome: &Outcome) -> String {
 
 /// What was said about an ending, fit for a terminal: an agent's words may hold anything.
 fn said(ending: &Ending) -> String {
-    let Some(message) = ending.message() else { return String::new() };
+    ending.message().map(|message| format!(": {}", plain(message))).unwrap_or_default()
+}
+
+fn plain(message: &str) -> String {
     let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(160).collect();
-    format!(": {}", plain.trim())
+    plain.trim().to_owned()
 }

@@ -28,6 +28,11 @@ impl Environment {
         self.get(name).map(|value| SecretString::from(value.to_owned()))
     }
 
+    /// The step of a trial's life at which this process is to kill itself, which our own tests ask for.
+    pub(crate) fn crash_at(&self) -> Option<&str> {
+        self.get("PROCTOR_TEST_CRASH_AT")
+    }
+
     /// Addresses at which a container engine may answer, best first: `DOCKER_HOST` alone if set; else Docker's socket,
     /// then Podman's.
     pub(crate) fn engines(&self) -> Vec<String> {

@@ -133,6 +133,13 @@ impl From<StoreError> for Failure {
         let message = chain(&error);
         match error {
             StoreError::Foreign { .. } => Self::input(message).hint("give --out a new or empty folder"),
+            StoreError::OtherPlan { differences, .. } if differences.changed.is_empty() => {
+                Self::input(message).hint("all of it is new: --extend adds it to the run")
+            }
+            StoreError::Conflict { .. } => {
+                Self::input(message).hint("both are kept as they are: move one of the two away")
+            }
+            StoreError::Extending { .. } => Self::input(message).hint("try again when it has ended"),
             StoreError::OtherPlan { .. } => Self::input(message).hint(
                 "a run keeps its plan: use another --out for another one, or the old arguments to continue",
             ),
@@ -181,6 +188,9 @@ impl From<EngineError> for Failure {
             EngineError::Script(error) => error.into(),
             EngineError::Gateway(error) => error.into(),
             EngineError::Id(error) => Self::input(chain(&error)),
+            EngineError::NoSuchMethod { .. } => {
+                Self::input(chain(&error)).hint("add that method to the plan")
+            }
             other => Self::internal(chain(&other)),
         }
     }

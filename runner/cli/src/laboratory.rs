@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nix::unistd::{getegid, geteuid};
 use proctor_sandbox::image::{self, ImageStatus};
 use proctor_sandbox::{DockerSandbox, SandboxError, User};
-use proctor_store::{Owner, remove_orphans};
+use proctor_store::{Holder, Owner, remove_orphans};
 use proctor_traces::ImageIdentity;
 
 use crate::environment::Environment;
@@ -20,7 +20,7 @@ pub(crate) struct Laboratory {
     pub(crate) sandbox: Arc<DockerSandbox>,
     pub(crate) image: ImageIdentity,
     pub(crate) user: User,
-    pub(crate) owner: Owner,
+    pub(crate) holder: Holder,
 }
 
 impl Laboratory {
@@ -34,13 +34,13 @@ impl Laboratory {
                     .hint("`proctor image build` builds it: some minutes, once"));
             }
         };
-        let owner =
-            Owner::this_process().map_err(|error| Failure::internal(format!("reading /proc: {error}")))?;
+        let holder = Holder::this_process(environment.array_task())
+            .map_err(|error| Failure::internal(format!("reading /proc: {error}")))?;
         for leftover in sandbox.sweep(false, &is_alive).await? {
             tracing::info!(name = leftover.name, "removed what a dead run had left");
         }
         remove_orphans(&environment.runtime())?;
-        Ok(Self { sandbox: Arc::new(sandbox), image, user: user(), owner })
+        Ok(Self { sandbox: Arc::new(sandbox), image, user: user(), holder })
     }
 }
 
@@ -74,6 +74,14 @@ pub(crate) fn user() -> User {
     } else {
         User { uid: geteuid().as_raw(), gid: getegid().as_raw() }
     }
+}
+
+/// The memory of this machine, in bytes; none if it does not tell.
+pub(crate) fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 /// The processors of this machine.

@@ -30,9 +30,9 @@ impl Rendering {
         environment: &Environment,
         run: &str,
     ) -> Result<Self, Failure> {
-        let scratch = owned_folder(&environment.runtime(), &laboratory.owner)?;
+        let scratch = owned_folder(&environment.runtime(), &laboratory.holder.owner())?;
         let labels = BTreeMap::from([
-            (OWNER_LABEL.to_owned(), laboratory.owner.to_string()),
+            (OWNER_LABEL.to_owned(), laboratory.holder.owner().to_string()),
             (RUN_LABEL.to_owned(), run.to_owned()),
         ]);
         let options = RendererOptions {

@@ -10,12 +10,13 @@ use proctor_traces::Millis;
 pub struct RunClock {
     start: Instant,
     asleep: Duration,
+    ahead: i128,
 }
 
 impl RunClock {
     /// Starts now.
     pub fn start() -> Self {
-        Self { start: Instant::now(), asleep: asleep_since_boot() }
+        Self { start: Instant::now(), asleep: asleep_since_boot(), ahead: wall_ahead_of_boot() }
     }
 
     /// Monotonic time from the start of the run to `instant`.
@@ -27,6 +28,23 @@ impl RunClock {
     pub fn suspended(&self) -> Millis {
         asleep_since_boot().saturating_sub(self.asleep).into()
     }
+}
+
+impl RunClock {
+    /// Milliseconds by which the time of day has gone ahead of the time since boot, since the start of the run: what the
+    /// machine was paused for from outside, or its clock was set by. Less than a second is the ordinary adjustment.
+    pub fn step_ms(&self) -> i64 {
+        let step = i64::try_from((wall_ahead_of_boot() - self.ahead) / 1_000_000).unwrap_or(i64::MAX);
+        if step.abs() < 1000 { 0 } else { step }
+    }
+}
+
+/// Nanoseconds of REALTIME − BOOTTIME.
+fn wall_ahead_of_boot() -> i128 {
+    let nanos = |clock| {
+        clock_gettime(clock).map(|it| i128::from(it.tv_sec()) * 1_000_000_000 + i128::from(it.tv_nsec()))
+    };
+    nanos(ClockId::CLOCK_REALTIME).unwrap_or_default() - nanos(ClockId::CLOCK_BOOTTIME).unwrap_or_default()
 }
 
 /// BOOTTIME − MONOTONIC.

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use proctor_gateway::{GatewayError, ScriptError};
 use proctor_harnesses::HarnessError;
 use proctor_sandbox::SandboxError;
-use proctor_store::{IdError, StoreError};
+use proctor_store::{IdError, MethodId, StoreError};
 use proctor_tasks::TaskError;
 use proctor_traces::JournalError;
+
+use crate::disk;
 
 /// A failure of the engine or of something below it.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +55,24 @@ pub enum EngineError {
         /// The task.
         task: String,
     },
+    /// A method needs what another leaves that is not in the plan.
+    #[error("a method needs what `{method}` leaves, and the plan has no such method")]
+    NoSuchMethod {
+        /// The one that is missing.
+        method: MethodId,
+    },
+    /// What a trial left has changed since.
+    #[error("{path} is not what its trial left", path = path.display())]
+    Altered {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no room for evidence.
+    #[error("the disk of the results directory is full: {message}")]
+    DiskFull {
+        /// What showed it.
+        message: String,
+    },
     /// A part of ours panicked or was stopped.
     #[error("{part} ended unexpectedly")]
     Broken {
@@ -65,6 +85,11 @@ impl EngineError {
     /// For `map_err`: wraps what the file system said.
     pub(crate) fn io<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Self + 'a {
         move |source| Self::Io { action, path: path.to_owned(), source }
+    }
+
+    /// Whether it is for want of room on the disk.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        matches!(self, Self::DiskFull { .. }) || disk::is_full(&self.chain())
     }
 
     /// The error and its causes in one line.

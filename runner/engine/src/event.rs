@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use proctor_store::{Outcome, TrialId};
-use proctor_traces::Ending;
+use proctor_store::{MethodId, Outcome, TrialId};
+use proctor_traces::{Ending, Limit};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug)]
@@ -19,6 +19,22 @@ pub enum EngineEvent {
         trial: TrialId,
         /// Who.
         owner: String,
+    },
+    /// The trial was left out: what it needs was not left by another.
+    Missing {
+        /// The trial.
+        trial: TrialId,
+        /// The other.
+        source: TrialId,
+    },
+    /// A method, or the whole run if none is named, has used what it may.
+    CeilingReached {
+        /// Which.
+        method: Option<MethodId>,
+        /// By which measure.
+        limit: Limit,
+        /// Trials that are not started for it.
+        left: usize,
     },
     /// The trial entered a phase.
     Entered {

@@ -1,16 +1,17 @@
 //! A method: who answers, with which model, under which settings. The rows of every table.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_gateway::Upstream;
 use proctor_harnesses::{Harness, Installed, LaunchSettings, harness_digest};
-use proctor_store::{MethodId, MethodRecord};
+use proctor_store::{MethodId, MethodRecord, Price};
 use proctor_tasks::ImageDelivery;
 use proctor_traces::Digest;
 
-use crate::EngineError;
+use crate::{Ceiling, EngineError, Need};
 
 /// A method, resolved and ready to run.
 pub struct Method {
@@ -28,6 +29,16 @@ pub struct Method {
     pub settings: MethodSettings,
     /// Time per trial.
     pub budget: Duration,
+    /// What the model costs, if that is known.
+    pub price: Option<Price>,
+    /// What a trial may use at most: it is stopped when it has.
+    pub ceiling: Ceiling,
+    /// What all trials of the method may use at most: no more are started when they have.
+    pub ceiling_total: Ceiling,
+    /// How many of its trials run at a time, if fewer than of all.
+    pub jobs: Option<usize>,
+    /// The artifact of another method's trial that its trials are given.
+    pub needs: Option<Need>,
 }
 
 /// A model, as `PROVIDER/NAME`.
@@ -38,6 +49,12 @@ pub struct Model {
     pub name: String,
     /// Who answers.
     pub source: ModelSource,
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.name)
+    }
 }
 
 /// Who answers model requests.
@@ -81,6 +98,14 @@ impl Method {
             ("image_delivery".to_owned(), delivery),
             ("tell_budget".to_owned(), self.settings.tell_budget.to_string()),
         ]);
+        if let Some(need) = &self.needs {
+            settings.insert("needs".to_owned(), need.to_string());
+        }
+        let ceilings = [
+            ("max_tokens", self.ceiling.tokens.map(|it| it.to_string())),
+            ("max_cost", self.ceiling.cost.map(|it| it.to_string())),
+        ];
+        settings.extend(ceilings.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
         if let Some(command) = &self.command {
             settings.insert("command".to_owned(), command.join(" "));
         }
@@ -88,7 +113,7 @@ impl Method {
             id: self.id.clone(),
             track: "agent".to_owned(),
             harness: self.harness_name(),
-            model: self.model.as_ref().map(|model| format!("{}/{}", model.provider, model.name)),
+            model: self.model.as_ref().map(ToString::to_string),
             budget_ms: self.budget.into(),
             settings,
             harness_digest: self.harness_digest()?,

@@ -1,22 +1,23 @@
 //! What is to be done, and on what: every (task × method × attempt) is a trial.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proctor_sandbox::{Limits, Sandbox, User};
-use proctor_store::{Attempt, Owner, RunDir, RunRecord, TrialId};
+use proctor_store::{Attempt, Holder, RunDir, RunRecord, TaskFacts, TaskRecord, TrialId};
 use proctor_tasks::Task;
 use proctor_traces::{ImageIdentity, Timestamp};
 
-use crate::{DiskLimits, EngineError, Method};
+use crate::{DiskLimits, EngineError, Method, Schedule};
 
 /// The trials of a run, in the order in which they are started.
 pub struct Plan {
     /// The trials.
     pub trials: Vec<TrialSpec>,
-    /// How many run at a time.
-    pub concurrency: usize,
+    /// What runs side by side.
+    pub schedule: Schedule,
     /// What is done when our side fails.
     pub retry: RetryPolicy,
 }
@@ -65,7 +66,7 @@ pub struct Host {
     /// Folder with a short path for sockets.
     pub runtime: PathBuf,
     /// This process.
-    pub owner: Owner,
+    pub holder: Holder,
     /// The results directory.
     pub run: RunDir,
 }
@@ -76,19 +77,25 @@ impl Plan {
         tasks: &[Arc<Task>],
         methods: &[Arc<Method>],
         attempts: u32,
-        concurrency: usize,
+        schedule: Schedule,
     ) -> Result<Self, EngineError> {
+        for need in methods.iter().filter_map(|method| method.needs.as_ref()) {
+            if methods.iter().all(|other| other.id != need.method) {
+                return Err(EngineError::NoSuchMethod { method: need.method.clone() });
+            }
+        }
         let mut trials = Vec::new();
         for attempt in 1..=attempts {
             for task in tasks {
                 for method in methods {
                     let suite = task.metadata.suite.to_string();
-                    let id = TrialId::new(&suite, task.id().as_str(), method.id.clone(), Attempt(attempt))?;
+                    let id =
+                        TrialId::new(&suite, task.id().as_str(), method.id.clone(), Attempt::nth(attempt))?;
                     trials.push(TrialSpec { id, task: Arc::clone(task), method: Arc::clone(method) });
                 }
             }
         }
-        Ok(Self { trials, concurrency: concurrency.max(1), retry: RetryPolicy::default() })
+        Ok(Self { trials, schedule, retry: RetryPolicy::default() })
     }
 
     /// What a run with this plan keeps in `run.json`.
@@ -99,7 +106,9 @@ impl Plan {
         tasks: &[Arc<Task>],
         methods: &[Arc<Method>],
         attempts: u32,
+        limits: BTreeMap<String, String>,
     ) -> Result<RunRecord, EngineError> {
+        let prices = methods.iter().filter_map(|it| Some((it.model.as_ref()?.to_string(), it.price?)));
         Ok(RunRecord {
             schema: RunRecord::SCHEMA,
             name: name.to_owned(),
@@ -107,8 +116,34 @@ impl Plan {
             version: version.to_owned(),
             image: image.clone(),
             methods: methods.iter().map(|method| method.record()).collect::<Result<_, _>>()?,
-            tasks: tasks.iter().map(|task| (task.id().to_string(), task.digest())).collect(),
+            tasks: tasks.iter().map(|task| task_record(task)).collect(),
             attempts,
+            limits,
+            prices: prices.collect(),
+            plan: None,
+            extended: Vec::new(),
         })
+    }
+}
+
+fn task_record(task: &Task) -> TaskRecord {
+    TaskRecord {
+        id: task.id().to_string(),
+        suite: task.metadata.suite.to_string(),
+        digest: task.digest(),
+        facts: task_facts(task),
+    }
+}
+
+/// What tables want to know of a task.
+pub(crate) fn task_facts(task: &Task) -> TaskFacts {
+    let about = &task.metadata;
+    TaskFacts {
+        category: about.category.to_string(),
+        mode: task.mode().to_string(),
+        difficulty: about.difficulty.to_string(),
+        operation: about.operation.clone(),
+        source: about.source_artifact_id.clone(),
+        batch: about.source_batch.clone(),
     }
 }

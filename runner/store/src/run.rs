@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use proctor_traces::{Digest, ImageIdentity, Millis, Timestamp};
+use proctor_traces::{Digest, ImageIdentity, Millis, Timestamp, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use crate::atomic::{TEMPORARY, check_schema, write_json_once};
 use crate::folder::{owned_folder, remove_orphans};
 use crate::{
     Attempt, Holder, IdError, Lease, LeaseHolder, LeaseTerms, MethodId, Owner, RerunRecord, Sightings,
-    Standing, StoreError, Survey, TaskFacts, TrialDir, TrialId, read_json, write_json,
+    StoreError, Survey, TaskFacts, TrialDir, TrialId, read_json, write_json,
 };
 
 /// `run.json`: the resolved plan, and what it was resolved with.
@@ -73,6 +73,18 @@ pub struct Price {
     pub cached_input: Option<f64>,
     /// Output, reasoning included.
     pub output: f64,
+}
+
+impl Price {
+    /// What this use costs, in USD.
+    pub fn of(&self, usage: &Usage) -> f64 {
+        #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+        let millions = |tokens: u64| tokens as f64 / 1e6;
+        let cached = usage.cached_input_tokens.min(usage.input_tokens);
+        millions(usage.input_tokens - cached) * self.input
+            + millions(cached) * self.cached_input.unwrap_or(self.input)
+            + millions(usage.output_tokens) * self.output
+    }
 }
 
 /// Something was added to a run.
@@ -321,12 +333,7 @@ impl RunDir {
 
     /// What is on disk of every trial that has a folder.
     pub fn survey(&self) -> Result<Survey, StoreError> {
-        let standing = |it: &TrialDir| Standing {
-            done: it.is_done(),
-            rerun: it.rerun_path().exists(),
-            tries: it.tries(),
-        };
-        Ok(self.trials_on_disk()?.into_iter().map(|it| (it.id().clone(), standing(&it))).collect())
+        Ok(self.trials_on_disk()?.into_iter().map(|it| (it.id().clone(), it.standing())).collect())
     }
 
     fn record_path(&self) -> PathBuf {

@@ -9,12 +9,13 @@ use proctor_traces::Timestamp;
 
 use crate::atomic::{check_schema, write_json_once};
 use crate::{
-    Holder, Lease, LeaseHolder, LeaseTerms, Outcome, RerunRecord, Sightings, StoreError, TrialId, TryRecord,
-    read_json, write_evidence,
+    Holder, Lease, LeaseHolder, LeaseTerms, Outcome, RerunRecord, Sightings, Standing, StoreError, TrialId,
+    TryRecord, read_json, write_evidence,
 };
 
 /// The entries that a final try hands up to its trial.
-const EVIDENCE: [&str; 6] = ["trace.jsonl", "raw", "model", "artifacts", "history", "prompt"];
+/// The trace is last: where it is, all is.
+const EVIDENCE: [&str; 6] = ["raw", "model", "artifacts", "history", "prompt", "trace.jsonl"];
 
 /// A folder with a higher number is none of ours.
 const MOST_TRIES: u32 = 1_000_000;
@@ -134,6 +135,22 @@ impl TrialDir {
             }
         }
         Ok(())
+    }
+
+    /// [`TrialDir::settle`] where a runner was killed before it had.
+    pub fn settle_if_need_be(&self) -> Result<(), StoreError> {
+        if self.path.join("trace.jsonl").exists() {
+            return Ok(());
+        }
+        match self.outcome()? {
+            Some(outcome) => self.settle(outcome.r#try),
+            None => Ok(()),
+        }
+    }
+
+    /// Where it stands, from what is on disk alone.
+    pub fn standing(&self) -> Standing {
+        Standing { done: self.is_done(), rerun: self.rerun_path().exists(), tries: self.tries() }
     }
 
     /// A file or folder of the evidence (`trace.jsonl`, `raw/stdout.jsonl`, …), where it is now.

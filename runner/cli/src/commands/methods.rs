@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proctor_engine::{Method, MethodSettings, Model, ModelSource};
+use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource};
 use proctor_gateway::{NetSettings, Providers, Upstream};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
 use proctor_store::MethodId;
@@ -66,7 +66,20 @@ pub(crate) fn resolve(
     let mut parts = vec![id.to_string()];
     parts.extend(model.iter().flat_map(|model| [model.provider.clone(), model.name.clone()]));
     let id = MethodId::from_parts(parts.iter().map(String::as_str));
-    Ok(Method { id, harness, installed, command, model, settings, budget })
+    Ok(Method {
+        id,
+        harness,
+        installed,
+        command,
+        model,
+        settings,
+        budget,
+        price: None,
+        ceiling: Ceiling::default(),
+        ceiling_total: Ceiling::default(),
+        jobs: None,
+        needs: None,
+    })
 }
 
 fn find_installed(harness: &dyn Harness, environment: &Environment) -> Result<Option<Installed>, Failure> {

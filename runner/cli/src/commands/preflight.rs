@@ -3,15 +3,17 @@
 mod package;
 mod proofs;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use proctor_engine::{
-    DiskLimits, EngineEvent, Host, Method, MethodSettings, Plan, RetryPolicy, Stop, run as dispatch,
+    DiskLimits, EngineEvent, Host, Method, MethodSettings, Plan, RetryPolicy, Schedule, Site, Steps, Stop,
+    run as dispatch,
 };
 use proctor_sandbox::{Limits, Sandbox};
-use proctor_store::{Outcome, RunDir};
+use proctor_store::{LeaseTerms, Outcome, RunDir};
 use proctor_tasks::Task;
 use proctor_traces::{Ending, Millis};
 use serde::Serialize;
@@ -71,7 +73,7 @@ fn open_run(
 ) -> Result<RunDir, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     let (tasks, methods) = ([Arc::clone(task)], [Arc::clone(method)]);
-    let record = Plan::record("preflight", version, &laboratory.image, &tasks, &methods, 1)?;
+    let record = Plan::record("preflight", version, &laboratory.image, &tasks, &methods, 1, BTreeMap::new())?;
     Ok(RunDir::open_or_create(&folder.path().join("run"), &record)?)
 }
 
@@ -84,7 +86,7 @@ async fn sit(
     method: &Arc<Method>,
     quiet: bool,
 ) -> Result<Option<Outcome>, Failure> {
-    let mut plan = Plan::new(&[Arc::clone(task)], &[Arc::clone(method)], 1, 1)?;
+    let mut plan = Plan::new(&[Arc::clone(task)], &[Arc::clone(method)], 1, Schedule::default())?;
     // Whoever tries the equipment wants to see its failures.
     plan.retry = RetryPolicy { retries: 0, ..RetryPolicy::default() };
     let host = Host {
@@ -95,13 +97,19 @@ async fn sit(
         limits: Limits::default_for(processors()),
         disk: DiskLimits::default(),
         runtime: environment.runtime(),
-        owner: laboratory.owner.clone(),
+        holder: laboratory.holder.clone(),
         run: run.clone(),
+    };
+    let site = Site {
+        run: run.clone(),
+        holder: laboratory.holder.clone(),
+        terms: LeaseTerms::default(),
+        steps: Steps::default(),
     };
     let stop = Stop::default();
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut console = Console::new(1, quiet);
-    let running = tokio::spawn(dispatch(plan, Arc::new(host), stop.clone(), sender));
+    let running = tokio::spawn(dispatch(plan, Arc::new(site), Arc::new(host), stop.clone(), sender));
     let mut outcome = None;
     loop {
         tokio::select! {
@@ -118,7 +126,7 @@ async fn sit(
             }
         }
     }
-    running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))?;
+    running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))??;
     Ok(outcome)
 }
 

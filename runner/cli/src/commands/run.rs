@@ -1,24 +1,29 @@
 //! `proctor run`: plan, run, render, and say how it went.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use proctor_engine::{DiskLimits, EngineEvent, Host, Method, Plan, RetryPolicy, Stop, run as dispatch};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use proctor_engine::{
+    DiskLimits, EngineEvent, Host, Method, Plan, RetryPolicy, RunEnd, Schedule, Site, Step, Steps, Stop,
+    run as dispatch,
+};
 use proctor_gateway::ScriptError;
 use proctor_report::RunSummary;
 use proctor_sandbox::{Limits, Sandbox};
-use proctor_store::{RunDir, TrialId};
+use proctor_store::{LeaseTerms, RunDir, TrialId};
 use proctor_tasks::Task;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::{methods, print_json};
 use crate::args::{LimitArgs, RunArgs, TaskSelection};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::{Laboratory, absolute, processors};
@@ -35,9 +40,13 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     check_processors(args.limits.cpus)?;
     let name = out.file_name().map_or_else(|| "run".to_owned(), |name| name.to_string_lossy().into_owned());
     let version = env!("CARGO_PKG_VERSION");
-    let record = Plan::record(&name, version, &laboratory.image, &tasks, &methods, args.attempts)?;
+    let limits = limits(&args.limits);
+    let disk = DiskLimits { bytes: args.limits.disk, inodes: args.limits.inodes };
+    let bounds = bounds(&limits, disk);
+    let record = Plan::record(&name, version, &laboratory.image, &tasks, &methods, args.attempts, bounds)?;
     let run = RunDir::open_or_create(&out, &record)?;
-    let mut plan = Plan::new(&tasks, &methods, args.attempts, args.jobs.into())?;
+    let schedule = Schedule { jobs: args.jobs.into(), ..Schedule::default() };
+    let mut plan = Plan::new(&tasks, &methods, args.attempts, schedule)?;
     plan.retry = RetryPolicy { retries: args.retries, backoff: args.backoff };
 
     let host = Host {
@@ -45,16 +54,22 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         image: laboratory.image.clone(),
         environment: laboratory.sandbox.image_environment(&laboratory.image.id).await?,
         user: laboratory.user,
-        limits: limits(&args.limits),
-        disk: DiskLimits { bytes: args.limits.disk, inodes: args.limits.inodes },
+        limits,
+        disk,
         runtime: environment.runtime(),
-        owner: laboratory.owner.clone(),
+        holder: laboratory.holder.clone(),
         run: run.clone(),
     };
     let rendering =
         if args.no_render { None } else { Some(Rendering::new(&laboratory, environment, &name)?) };
+    let site = Site {
+        run: run.clone(),
+        holder: laboratory.holder.clone(),
+        terms: LeaseTerms::default(),
+        steps: steps(environment)?,
+    };
     let show = Show { json: args.json, total: plan.trials.len() };
-    let stopped = carry_out(plan, host, &tasks, rendering, show).await?;
+    let stopped = carry_out(plan, site, host, &tasks, rendering, show).await?;
 
     let summary = RunSummary::read(&run)?;
     if args.json {
@@ -68,6 +83,31 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         (false, 0) => ExitCode::SUCCESS,
         (false, _) => Kind::Incomplete.into(),
     })
+}
+
+/// Bounds of a room, as the run keeps them.
+fn bounds(limits: &Limits, disk: DiskLimits) -> BTreeMap<String, String> {
+    let all = [
+        ("memory_bytes", limits.memory_bytes),
+        ("pids", limits.pids.into()),
+        ("cpu_millis", limits.cpu_millis.into()),
+        ("disk_bytes", disk.bytes),
+        ("disk_inodes", disk.inodes),
+    ];
+    all.map(|(name, value)| (name.to_owned(), value.to_string())).into()
+}
+
+/// For tests of what a crash leaves: this process kills itself at the step that is named.
+fn steps(environment: &Environment) -> Result<Steps, Failure> {
+    let Some(name) = environment.crash_at() else { return Ok(Steps::default()) };
+    let fatal = Step::ALL.into_iter().find(|step| step.name() == name);
+    let fatal = fatal.ok_or_else(|| Failure::input(format!("there is no step `{name}` to crash at")))?;
+    Ok(Steps::told_to(move |step| {
+        if step == fatal {
+            // Nothing is cleaned up after this signal.
+            let _ = kill(Pid::this(), Signal::SIGKILL);
+        }
+    }))
 }
 
 /// The engine takes a mount as `HERE:THERE`.
@@ -99,6 +139,7 @@ struct Show {
 /// Runs the plan, shows it, and renders behind it. Returns whether the user stopped it.
 async fn carry_out(
     plan: Plan,
+    site: Site,
     host: Host,
     tasks: &[Arc<Task>],
     rendering: Option<Rendering>,
@@ -108,7 +149,7 @@ async fn carry_out(
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut console = Console::new(show.total, show.json);
     let run = host.run.clone();
-    let running = tokio::spawn(dispatch(plan, Arc::new(host), stop.clone(), sender));
+    let running = tokio::spawn(dispatch(plan, Arc::new(site), Arc::new(host), stop.clone(), sender));
 
     // Rendering goes on behind the trials, in a task of its own with a queue before it.
     let (queue, waiting) = mpsc::unbounded_channel::<TrialId>();
@@ -137,8 +178,11 @@ async fn carry_out(
         }
     }
     drop(queue);
-    running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))?;
-    let stopped = stop.drain.is_cancelled();
+    let end = running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))??;
+    let stopped = end == RunEnd::Stopped;
+    if let Some(text) = console::why(&end) {
+        console.say(&text);
+    }
     for problem in rendered.await.map_err(|error| Failure::internal(format!("the renderer: {error}")))? {
         console.say(&problem);
     }

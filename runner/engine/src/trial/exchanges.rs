@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use proctor_gateway::{ExchangeRecord, ExchangeSink, ExchangeStarted};
-use proctor_store::append_line;
-use proctor_traces::{Clock, Digest, EventKind, Exchange, ExchangeEnd, Source, Usage};
+use proctor_store::{Price, append_line};
+use proctor_traces::{Clock, Digest, EventKind, Exchange, ExchangeEnd, Limit, Source, Usage};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::EngineError;
 use crate::record::Recorder;
+use crate::{Ceiling, EngineError, Method};
 
 /// Known when the agent has been exec'd.
 pub(super) type ClockSignal = watch::Receiver<Option<Clock>>;
@@ -27,6 +27,8 @@ pub(super) struct ModelTotals {
     pub(super) tokens: Usage,
     /// Time in which at least one was under way.
     pub(super) wait: Duration,
+    /// Time lost to the provider's failures: failed exchanges, and the pauses until the agent asked again.
+    pub(super) provider_wait: Duration,
 }
 
 /// The gateway's listener.
@@ -35,36 +37,66 @@ pub(super) struct ExchangeLog {
     records: mpsc::UnboundedSender<ExchangeRecord>,
     totals: Mutex<Totals>,
     tokens: Arc<AtomicU64>,
+    ceiling: Ceiling,
+    price: Option<Price>,
+    exceeded: watch::Sender<Option<Limit>>,
 }
 
 #[derive(Default)]
 struct Totals {
     exchanges: u64,
     tokens: Usage,
-    spans: Vec<(Instant, Instant)>,
+    spans: Vec<Span>,
+}
+
+#[derive(Clone, Copy)]
+struct Span {
+    start: Instant,
+    end: Instant,
+    failed: bool,
 }
 
 /// The writing side.
 pub(super) struct ExchangeWriting(JoinHandle<Result<(), EngineError>>);
 
 impl ExchangeLog {
-    /// Starts keeping exchanges in `folder`; `tokens` counts along for whoever shows progress.
+    /// Starts keeping exchanges in `folder`; `tokens` counts along for whoever shows progress. What `method` may use per
+    /// trial is watched over.
     pub(super) fn start(
         folder: PathBuf,
         recorder: Recorder,
         clock: ClockSignal,
         tokens: Arc<AtomicU64>,
+        method: &Method,
     ) -> (Arc<Self>, ExchangeWriting) {
         let (records, queue) = mpsc::unbounded_channel();
         let task = tokio::spawn(write(folder, clock, queue));
-        let log = Self { recorder, records, totals: Mutex::default(), tokens };
+        let log = Self {
+            recorder,
+            records,
+            totals: Mutex::default(),
+            tokens,
+            ceiling: method.ceiling,
+            price: method.price,
+            exceeded: watch::Sender::new(None),
+        };
         (Arc::new(log), ExchangeWriting(task))
+    }
+
+    /// Says when the trial has used more than it may.
+    pub(super) fn exceeded(&self) -> watch::Receiver<Option<Limit>> {
+        self.exceeded.subscribe()
     }
 
     /// The totals so far.
     pub(super) fn totals(&self) -> ModelTotals {
         let totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        ModelTotals { exchanges: totals.exchanges, tokens: totals.tokens, wait: union(totals.spans.clone()) }
+        ModelTotals {
+            exchanges: totals.exchanges,
+            tokens: totals.tokens,
+            wait: union(totals.spans.iter().map(|it| (it.start, it.end)).collect()),
+            provider_wait: union(lost(&totals.spans)),
+        }
     }
 }
 
@@ -99,7 +131,11 @@ impl ExchangeSink for ExchangeLog {
             let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
             totals.exchanges += 1;
             totals.tokens += usage.unwrap_or_default();
-            totals.spans.push((exchange.started, exchange.ended));
+            let failed = is_the_providers(status, end);
+            totals.spans.push(Span { start: exchange.started, end: exchange.ended, failed });
+            if let Some(limit) = self.ceiling.exceeded_by(totals.tokens, self.price) {
+                self.exceeded.send_if_modified(|it| it.replace(limit).is_none());
+            }
             self.tokens.store(
                 totals.tokens.input_tokens.saturating_add(totals.tokens.output_tokens),
                 Ordering::Relaxed,
@@ -156,6 +192,17 @@ fn keep(blobs: &Path, bytes: &Bytes) -> Result<Digest, EngineError> {
     Ok(digest)
 }
 
+/// Whether an exchange failed on the provider's side: a rate limit, an overload, an outage.
+fn is_the_providers(status: Option<u16>, end: ExchangeEnd) -> bool {
+    end == ExchangeEnd::UpstreamBroke || status.is_some_and(|status| status == 429 || status >= 500)
+}
+
+/// What failed exchanges cost: each until the next one begins, since the agent waits before it asks again.
+fn lost(spans: &[Span]) -> Vec<(Instant, Instant)> {
+    let next = |end| spans.iter().map(|it| it.start).filter(|start| *start >= end).min();
+    spans.iter().filter(|it| it.failed).map(|it| (it.start, next(it.end).unwrap_or(it.end))).collect()
+}
+
 /// The time covered by at least one of the spans.
 fn union(mut spans: Vec<(Instant, Instant)>) -> Duration {
     spans.sort_unstable();
@@ -180,5 +227,25 @@ mod tests {
         let spans = vec![(at(100), at(200)), (at(0), at(50)), (at(150), at(180)), (at(190), at(260))];
         assert_eq!(union(spans), Duration::from_millis(50 + 160));
         assert_eq!(union(Vec::new()), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_refused_request_costs_the_time_until_the_next() {
+        let zero = Instant::now();
+        let at = |ms| zero + Duration::from_millis(ms);
+        let span = |start, end, failed| Span { start: at(start), end: at(end), failed };
+        // One of two at once fails, is asked again after a pause, fails again, and then there is no other.
+        let spans = [span(0, 90, false), span(10, 20, true), span(120, 130, true), span(400, 450, true)];
+        assert_eq!(union(lost(&spans)), Duration::from_millis(110 + 280 + 50));
+        assert_eq!(lost(&[span(0, 90, false)]), Vec::new());
+        for (status, end, theirs) in [
+            (Some(429), ExchangeEnd::Complete, true),
+            (Some(529), ExchangeEnd::Complete, true),
+            (None, ExchangeEnd::UpstreamBroke, true),
+            (Some(400), ExchangeEnd::Complete, false),
+            (Some(200), ExchangeEnd::ClientGone, false),
+        ] {
+            assert_eq!(is_the_providers(status, end), theirs, "{status:?} {end:?}");
+        }
     }
 }

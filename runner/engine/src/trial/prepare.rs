@@ -15,6 +15,7 @@ use proctor_tasks::{Artifact, Facts, TASK_SHEET, Turn, task_md};
 use proctor_traces::{Digest, Timestamp};
 use tempfile::TempDir;
 
+use crate::executor::Input;
 use crate::{EngineError, Host, TrialSpec};
 
 /// Where things are inside the room.
@@ -54,22 +55,27 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// Makes the files for one try of `spec`, and keeps what the agent is told in its evidence.
-    pub(super) fn new(spec: &TrialSpec, host: &Host, evidence: &TryDir) -> Result<Self, EngineError> {
+    pub(super) fn new(
+        spec: &TrialSpec,
+        host: &Host,
+        evidence: &TryDir,
+        input: Option<&Input>,
+    ) -> Result<Self, EngineError> {
         let turn = spec
             .task
             .turns()
             .into_iter()
             .next()
             .ok_or(EngineError::Broken { part: "a task without turns" })?;
-        let room = host.run.new_room(&host.owner)?;
-        let control = owned_folder(&host.runtime, &host.owner)?;
+        let room = host.run.new_room(&host.holder.owner())?;
+        let control = owned_folder(&host.runtime, &host.holder.owner())?;
         set_mode(control.path(), 0o755)?;
         let (workspace, home) = (room.path().join("work"), room.path().join("home"));
         for folder in [&workspace, &home] {
             fs::create_dir(folder).map_err(EngineError::io("creating", folder))?;
         }
 
-        let told = Told::new(spec, &turn)?;
+        let told = Told::new(spec, &turn, input)?;
         told.keep(evidence)?;
         let images = told.deliver(spec, &workspace, control.path())?;
         let launch = launch(spec, &told, images, &turn)?;
@@ -103,7 +109,7 @@ impl Prepared {
             (KIND_LABEL, "agent".to_owned()),
             (RUN_LABEL, run.clone()),
             (TRIAL_LABEL, format!("{}#{number}", spec.id)),
-            (OWNER_LABEL, host.owner.to_string()),
+            (OWNER_LABEL, host.holder.owner().to_string()),
         ];
         RoomSpec {
             name: room_name(&run, &spec.id.to_string(), number),
@@ -161,7 +167,7 @@ struct Told {
 }
 
 impl Told {
-    fn new(spec: &TrialSpec, turn: &Turn) -> Result<Self, EngineError> {
+    fn new(spec: &TrialSpec, turn: &Turn, input: Option<&Input>) -> Result<Self, EngineError> {
         let settings = &spec.method.settings;
         let facts = Facts {
             budget: settings.tell_budget.then_some(turn.budget.unwrap_or(spec.method.budget)),
@@ -172,6 +178,9 @@ impl Told {
         for input in &turn.inputs {
             let bytes = fs::read(&input.host).map_err(EngineError::io("reading", &input.host))?;
             inputs.push((input.inside.clone(), bytes, input.is_source_picture));
+        }
+        if let Some(Input::Given(given)) = input {
+            inputs.push((given.consumed.name.clone(), given.bytes.clone(), false));
         }
         Ok(Self {
             prompt: turn.prompt.text(&spec.task, &facts)?,

@@ -4,24 +4,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use proctor_gateway::{Backend, Gateway, GatewayConfig, Script};
 use proctor_sandbox::{
     Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running, SandboxError,
 };
-use proctor_store::{ArtifactRecord, Digests, Outcome, Resources, StreamCounts, TaskFacts, Timing, TryDir};
+use proctor_store::{ArtifactRecord, Digests, Outcome, Resources, Runner, StreamCounts, Timing, TryDir};
 use proctor_traces::{
     ArtifactState, Clock, Digest, Ending, EventKind, FreezeKind, Limit, Millis, Source, Usage,
 };
 use tokio::sync::{oneshot, watch};
 
 use super::ending::{self, Stopped};
+use super::exchanges;
 use super::exchanges::ExchangeLog;
 use super::leavings::Leavings;
 use super::prepare::{MODEL_PORT, MODEL_SOCKET, Prepared};
 use super::streams::{Streams, StreamsEnd};
-use super::{Setting, exchanges};
 use crate::dispatch::send;
+use crate::executor::{Executor, Input, Setting, Step};
 use crate::method::ModelSource;
+use crate::plan::task_facts;
 use crate::record::Recorder;
 use crate::watch::{ArtifactWatch, watch_disk};
 use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec};
@@ -31,12 +34,27 @@ const PROGRESS: Duration = Duration::from_millis(500);
 /// How long the end of a room's output is waited for once the room is gone.
 const DRAIN: Duration = Duration::from_secs(10);
 
+/// Opens a room for each try.
+#[async_trait]
+impl Executor for Host {
+    async fn execute(&self, spec: &TrialSpec, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
+        sit(spec, self, evidence, setting).await
+    }
+}
+
 /// Runs one try. Whatever happens is in the outcome, a failure of ours included.
-pub(super) async fn sit(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
+async fn sit(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
     let began = Instant::now();
     let mut outcome = blank(spec, host, evidence, setting, began);
     let mut marks = Marks::default();
-    let result = Sitting { spec, host, evidence, setting }.run(&mut outcome, &mut marks).await;
+    let result = match &setting.input {
+        Some(Input::Missing(source)) => {
+            let message = format!("not started: {source} left nothing to start from");
+            outcome.ending = Ending::AgentError { message };
+            Ok(())
+        }
+        _ => Sitting { spec, host, evidence, setting }.run(&mut outcome, &mut marks).await,
+    };
     if let Err(Failure { stage, error }) = result {
         let message = error.chain();
         tracing::warn!(trial = %spec.id, stage, message, "a try failed");
@@ -89,14 +107,23 @@ struct Witnesses {
     stream_limit: oneshot::Receiver<Limit>,
     tool_calls: Arc<AtomicU64>,
     tokens: Arc<AtomicU64>,
+    exceeded: watch::Receiver<Option<Limit>>,
+}
+
+/// The model, as far as it is asked, and what is counted of that.
+struct Asking {
+    gateway: Option<Gateway>,
+    tokens: Arc<AtomicU64>,
+    exceeded: watch::Receiver<Option<Limit>>,
 }
 
 impl Sitting<'_> {
     async fn run(&self, outcome: &mut Outcome, marks: &mut Marks) -> Result<(), Failure> {
         self.enter(Phase::Prepare);
         let (recorder, writing) = Recorder::start(&self.evidence.trace()).during("starting the trace")?;
-        let prepared =
-            Prepared::new(self.spec, self.host, self.evidence).during("preparing the workspace")?;
+        let prepared = Prepared::new(self.spec, self.host, self.evidence, self.setting.input.as_ref())
+            .during("preparing the workspace")?;
+        self.setting.steps.reached(Step::Prepared);
         outcome.digests.prompt = prepared.prompt;
         outcome.budget_ms = prepared.budget.into();
         let result = self.with_model(&prepared, outcome, marks, recorder).await;
@@ -123,7 +150,14 @@ impl Sitting<'_> {
         let tokens = Arc::new(AtomicU64::new(0));
         let (clock, known) = watch::channel(None);
         let folder = self.evidence.path().join("model");
-        let (log, writing) = ExchangeLog::start(folder, recorder.clone(), known.clone(), Arc::clone(&tokens));
+        let (log, writing) = ExchangeLog::start(
+            folder,
+            recorder.clone(),
+            known.clone(),
+            Arc::clone(&tokens),
+            &self.spec.method,
+        );
+        let exceeded = log.exceeded();
         let gateway = match self.backend(prepared).during("reading the script")? {
             Some(backend) => {
                 let config = GatewayConfig::new(prepared.control.join(MODEL_SOCKET), backend);
@@ -133,12 +167,14 @@ impl Sitting<'_> {
             }
             None => None,
         };
-        let result = self.with_room(prepared, outcome, marks, recorder, clock, known, tokens, gateway).await;
+        let asking = Asking { gateway, tokens, exceeded };
+        let result = self.with_room(prepared, outcome, marks, recorder, clock, known, asking).await;
         let totals = log.totals();
         drop(log);
         outcome.exchanges = totals.exchanges;
         outcome.tokens = totals.tokens;
         outcome.model_wait_ms = totals.wait.into();
+        outcome.provider_wait_ms = totals.provider_wait.into();
         result.and(writing.finish().await.during("writing the model exchanges"))
     }
 
@@ -165,9 +201,9 @@ impl Sitting<'_> {
         recorder: Recorder,
         clock: watch::Sender<Option<Clock>>,
         known: exchanges::ClockSignal,
-        tokens: Arc<AtomicU64>,
-        gateway: Option<Gateway>,
+        asking: Asking,
     ) -> Result<(), Failure> {
+        let Asking { gateway, tokens, exceeded } = asking;
         let raw = self.evidence.folder("raw").during("preparing the evidence")?;
         let number = self.evidence.number();
         let spec = prepared.room(self.spec, self.host, number);
@@ -176,11 +212,14 @@ impl Sitting<'_> {
         let reader = self.spec.method.harness.stream();
         let (streams, stream_limit) =
             Streams::start(output, reader, raw, recorder.clone(), known, Arc::clone(&tool_calls));
-        let mut witnesses = Witnesses { recorder, clock, streams, stream_limit, tool_calls, tokens };
+        self.setting.steps.reached(Step::RoomOpened);
+        let mut witnesses =
+            Witnesses { recorder, clock, streams, stream_limit, tool_calls, tokens, exceeded };
 
         let worked = self.work(&*room, prepared, outcome, marks, &mut witnesses, gateway).await;
         self.enter(Phase::Teardown);
         let closed = room.close().await.during("removing the container");
+        self.setting.steps.reached(Step::RoomClosed);
         let Witnesses { recorder, clock, streams, tool_calls, .. } = witnesses;
         // Without a clock the writers would wait for a start that never came.
         drop(clock);
@@ -229,6 +268,7 @@ impl Sitting<'_> {
 
         let running = room.run(prepared.command(self.host)).await.during("starting the agent")?;
         prepared.started();
+        self.setting.steps.reached(Step::AgentStarted);
         let clock = Clock::starting_at(running.at);
         let deadline = running.at + prepared.budget;
         marks.started = Some(running.at);
@@ -242,6 +282,7 @@ impl Sitting<'_> {
         let stopped = self.wait(running, deadline, prepared, witnesses).await;
         let freeze = room.freeze().await;
         marks.frozen = Some(freeze.at);
+        self.setting.steps.reached(Step::Frozen);
         if freeze.kind == FreezeKind::Empty {
             // Nothing runs that its end could set free: it may end while its files are collected.
             room.dismiss().await;
@@ -282,6 +323,7 @@ impl Sitting<'_> {
             versions_skipped: versions.skipped,
         }];
         marks.collected = Some(Instant::now());
+        self.setting.steps.reached(Step::Collected);
         Ok((stopped, deadline, post_mortem))
     }
 
@@ -308,6 +350,11 @@ impl Sitting<'_> {
                 limit = &mut disk => return Stopped::Limit(limit),
                 Ok(limit) = &mut witnesses.stream_limit, if !witnesses.stream_limit.is_terminated() => {
                     return Stopped::Limit(limit);
+                }
+                Ok(()) = witnesses.exceeded.changed() => {
+                    if let Some(limit) = *witnesses.exceeded.borrow() {
+                        return Stopped::Limit(limit);
+                    }
                 }
                 _ = progress.tick() => self.tell_progress(witnesses, &mut told),
             }
@@ -392,11 +439,7 @@ fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>
         schema: Outcome::SCHEMA,
         trial: spec.id.clone(),
         r#try: evidence.number(),
-        task: TaskFacts {
-            category: task.metadata.category.to_string(),
-            mode: task.mode().to_string(),
-            difficulty: task.metadata.difficulty.to_string(),
-        },
+        task: task_facts(task),
         ending: Ending::InfraError {
             stage: "running".into(),
             message: "the try did not come to an end".into(),
@@ -409,6 +452,10 @@ fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>
         frozen_at: None,
         overrun_ms: None,
         artifacts: Vec::new(),
+        consumed: match &setting.input {
+            Some(Input::Given(given)) => Some(given.consumed.clone()),
+            _ => None,
+        },
         digests: Digests {
             image: host.image.clone(),
             task: task.digest(),
@@ -417,6 +464,12 @@ fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>
         },
         resources: Resources::default(),
         model_wait_ms: Millis(0),
+        provider_wait_ms: Millis(0),
+        runner: Some(Runner {
+            host: host.holder.host.clone(),
+            pid: host.holder.pid,
+            job: host.holder.job.clone(),
+        }),
         exchanges: 0,
         tokens: Usage::default(),
         tool_calls: 0,
@@ -439,4 +492,5 @@ fn account(timing: &mut Timing, setting: &Setting<'_>, began: Instant, marks: &M
     timing.teardown_ms = Millis(at(end).saturating_sub(collected));
     timing.wall_ms = Millis(at(end));
     timing.suspended_ms = setting.clock.suspended();
+    timing.clock_step_ms = setting.clock.step_ms();
 }

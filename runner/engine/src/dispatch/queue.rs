@@ -1,0 +1,275 @@
+//! Which trial is started next: pure, so that its rules can be tested without running anything.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::time::{Duration, Instant};
+
+/// Place of a trial in the plan.
+pub(super) type Place = usize;
+
+/// What a trial takes part in.
+#[derive(Clone, Debug)]
+pub(super) struct Share {
+    /// Its method, by number.
+    pub(super) method: usize,
+    /// Its provider, by number, if it asks one.
+    pub(super) provider: Option<usize>,
+}
+
+/// Most trials at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Caps {
+    pub(super) all: usize,
+    /// By number of the method.
+    pub(super) methods: BTreeMap<usize, usize>,
+    /// By number of the provider.
+    pub(super) providers: BTreeMap<usize, usize>,
+    /// Least time between two starts.
+    pub(super) interval: Duration,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Start this trial.
+    Start(Place),
+    /// Nothing before this moment, unless a trial ends.
+    Until(Instant),
+    /// Nothing before a trial ends.
+    AnEnd,
+    /// Nothing is left, and nothing runs.
+    Nothing,
+}
+
+/// Trials that wait, and how many run.
+pub(super) struct Queue {
+    shares: Vec<Share>,
+    caps: Caps,
+    /// Trials that may start, by method and in the order of the plan.
+    ready: BTreeMap<usize, BTreeSet<Place>>,
+    /// Trials that are looked at again later.
+    later: BinaryHeap<Reverse<(Instant, Place)>>,
+    running: usize,
+    by_method: BTreeMap<usize, usize>,
+    by_provider: BTreeMap<usize, usize>,
+    next_start: Option<Instant>,
+}
+
+impl Queue {
+    /// All trials wait.
+    pub(super) fn new(shares: Vec<Share>, caps: Caps) -> Self {
+        let mut ready: BTreeMap<usize, BTreeSet<Place>> = BTreeMap::new();
+        for (place, share) in shares.iter().enumerate() {
+            ready.entry(share.method).or_default().insert(place);
+        }
+        Self {
+            shares,
+            caps,
+            ready,
+            later: BinaryHeap::new(),
+            running: 0,
+            by_method: BTreeMap::new(),
+            by_provider: BTreeMap::new(),
+            next_start: None,
+        }
+    }
+
+    /// What is to be done at `now`. A trial that is to be started counts as running.
+    pub(super) fn next(&mut self, now: Instant) -> Next {
+        while self.later.peek().is_some_and(|Reverse((at, _))| *at <= now) {
+            if let Some(Reverse((_, place))) = self.later.pop() {
+                self.ready.entry(self.shares[place].method).or_default().insert(place);
+            }
+        }
+        let Some(place) = self.first_that_may_run() else {
+            return match self.later.peek() {
+                Some(Reverse((at, _))) if self.running < self.caps.all => Next::Until(*at),
+                _ if self.running > 0 => Next::AnEnd,
+                _ => Next::Nothing,
+            };
+        };
+        if let Some(at) = self.next_start.filter(|at| *at > now) {
+            return Next::Until(at);
+        }
+        self.next_start = Some(now + self.caps.interval);
+        let Share { method, provider } = self.shares[place];
+        if let Some(ready) = self.ready.get_mut(&method) {
+            ready.remove(&place);
+        }
+        self.running += 1;
+        *self.by_method.entry(method).or_default() += 1;
+        if let Some(provider) = provider {
+            *self.by_provider.entry(provider).or_default() += 1;
+        }
+        Next::Start(place)
+    }
+
+    /// A trial that was started has ended, or was not to be had.
+    pub(super) fn ended(&mut self, place: Place) {
+        let Share { method, provider } = self.shares[place];
+        self.running -= 1;
+        let providers = provider.map(|provider| self.by_provider.entry(provider).or_default());
+        for count in [Some(self.by_method.entry(method).or_default()), providers].into_iter().flatten() {
+            *count = count.saturating_sub(1);
+        }
+    }
+
+    /// A start that came to nothing is none that the interval counts from.
+    pub(super) fn was_no_start(&mut self) {
+        self.next_start = None;
+    }
+
+    /// A trial is looked at again at `at`.
+    pub(super) fn again(&mut self, place: Place, at: Instant) {
+        self.later.push(Reverse((at, place)));
+    }
+
+    /// No more trials of this method are started; returns how many were left.
+    pub(super) fn give_up(&mut self, method: usize) -> usize {
+        let ready = self.ready.remove(&method).map_or(0, |it| it.len());
+        let before = self.later.len();
+        self.later.retain(|Reverse((_, place))| self.shares[*place].method != method);
+        ready + before - self.later.len()
+    }
+
+    /// The number of a trial's method.
+    pub(super) fn method_of(&self, place: Place) -> usize {
+        self.shares[place].method
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.later.len() + self.ready.values().map(BTreeSet::len).sum::<usize>()
+    }
+
+    fn first_that_may_run(&self) -> Option<Place> {
+        let free = |counts: &BTreeMap<usize, usize>, caps: &BTreeMap<usize, usize>, key: usize| {
+            caps.get(&key).is_none_or(|cap| counts.get(&key).copied().unwrap_or(0) < *cap)
+        };
+        if self.running >= self.caps.all {
+            return None;
+        }
+        let methods =
+            self.ready.iter().filter(|(method, _)| free(&self.by_method, &self.caps.methods, **method));
+        let firsts = methods.filter_map(|(_, places)| places.first().copied());
+        // All trials of a method ask the same provider.
+        let may = |place: &Place| {
+            self.shares[*place].provider.is_none_or(|it| free(&self.by_provider, &self.caps.providers, it))
+        };
+        firsts.filter(may).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NO_PAUSE: Duration = Duration::ZERO;
+
+    fn share(method: usize, provider: Option<usize>) -> Share {
+        Share { method, provider }
+    }
+
+    fn caps(all: usize) -> Caps {
+        Caps { all, methods: BTreeMap::new(), providers: BTreeMap::new(), interval: NO_PAUSE }
+    }
+
+    #[test]
+    fn the_order_of_the_plan_holds_and_a_full_method_does_not_hold_up_the_next() {
+        let now = Instant::now();
+        let shares = vec![share(0, None), share(0, None), share(1, None), share(0, None)];
+        let mut queue = Queue::new(shares, Caps { methods: BTreeMap::from([(0, 1)]), ..caps(3) });
+        let started: Vec<Next> = (0..3).map(|_| queue.next(now)).collect();
+        assert_eq!(started, [Next::Start(0), Next::Start(2), Next::AnEnd]);
+        queue.ended(0);
+        assert_eq!([queue.next(now), queue.next(now)], [Next::Start(1), Next::AnEnd]);
+        queue.ended(2);
+        queue.ended(1);
+        assert_eq!(queue.next(now), Next::Start(3));
+        queue.ended(3);
+        assert_eq!(queue.next(now), Next::Nothing);
+    }
+
+    #[test]
+    fn starts_are_apart_by_the_interval() {
+        let now = Instant::now();
+        let ms = Duration::from_millis;
+        let mut queue = Queue::new(vec![share(0, None); 3], Caps { interval: ms(250), ..caps(10) });
+        assert_eq!(queue.next(now), Next::Start(0));
+        assert_eq!(queue.next(now + ms(100)), Next::Until(now + ms(250)));
+        assert_eq!(queue.next(now + ms(260)), Next::Start(1));
+        assert_eq!(queue.next(now + ms(500)), Next::Until(now + ms(510)));
+    }
+
+    #[test]
+    fn what_was_not_to_be_had_is_looked_at_again_later_and_holds_up_nobody() {
+        let now = Instant::now();
+        let second = Duration::from_secs(1);
+        let mut queue = Queue::new(vec![share(0, None), share(0, None)], caps(1));
+        assert_eq!(queue.next(now), Next::Start(0));
+        queue.ended(0);
+        queue.again(0, now + second);
+        assert_eq!(queue.next(now), Next::Start(1));
+        // The one slot is taken: there is no use in waking up earlier.
+        assert_eq!(queue.next(now), Next::AnEnd);
+        queue.ended(1);
+        assert_eq!(queue.next(now), Next::Until(now + second));
+        assert_eq!(queue.next(now + second), Next::Start(0));
+    }
+
+    #[test]
+    fn a_method_that_is_given_up_starts_no_more() {
+        let now = Instant::now();
+        let mut queue =
+            Queue::new(vec![share(0, None), share(0, None), share(1, None), share(0, None)], caps(1));
+        assert_eq!(queue.next(now), Next::Start(0));
+        queue.again(1, now);
+        assert_eq!(queue.give_up(0), 3, "one of them twice");
+        queue.ended(0);
+        assert_eq!((queue.next(now), queue.waiting()), (Next::Start(2), 0));
+    }
+
+    proptest! {
+        #[test]
+        fn caps_are_kept_and_every_trial_runs_once(
+            shares in prop::collection::vec((0..4usize, prop::option::of(0..3usize)), 1..60),
+            all in 1..8usize,
+            method_caps in prop::collection::btree_map(0..4usize, 1..3usize, 0..4),
+            provider_caps in prop::collection::btree_map(0..3usize, 1..3usize, 0..3),
+            mut seed in any::<u64>(),
+        ) {
+            // A method has one provider.
+            let provider_of: BTreeMap<usize, Option<usize>> = shares.iter().rev().copied().collect();
+            let shares: Vec<Share> = shares.iter().map(|(method, _)| share(*method, provider_of[method])).collect();
+            let caps = Caps { all, methods: method_caps.clone(), providers: provider_caps.clone(), interval: NO_PAUSE };
+            let mut queue = Queue::new(shares.clone(), caps);
+            let (mut now, mut running, mut done) = (Instant::now(), Vec::new(), BTreeSet::new());
+            loop {
+                match queue.next(now) {
+                    Next::Start(place) => running.push(place),
+                    Next::Nothing => break,
+                    Next::Until(at) => { prop_assert!(at > now); now = at; continue }
+                    Next::AnEnd => {
+                        prop_assert!(!running.is_empty());
+                        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        let place = running.swap_remove(usize::try_from(seed >> 33).unwrap() % running.len());
+                        queue.ended(place);
+                        // Now and then it was not to be had.
+                        if seed >> 61 == 0 { queue.again(place, now + Duration::from_millis(1)); } else { prop_assert!(done.insert(place)); }
+                    }
+                }
+                prop_assert!(running.len() <= all);
+                for (method, cap) in &method_caps {
+                    prop_assert!(running.iter().filter(|place| shares[**place].method == *method).count() <= *cap);
+                }
+                for (provider, cap) in &provider_caps {
+                    prop_assert!(running.iter().filter(|place| shares[**place].provider == Some(*provider)).count() <= *cap);
+                }
+            }
+            prop_assert_eq!(done.len(), shares.len());
+        }
+    }
+}
