@@ -21,7 +21,7 @@ mod pictures;
 mod render_mode;
 mod stats;
 mod task;
-mod toml_text;
+pub mod toml_text;
 mod turn;
 mod wording;
 

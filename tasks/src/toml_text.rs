@@ -26,13 +26,13 @@ pub(crate) fn parse<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, T
 }
 
 /// `text` with its file's name, as a report shows it.
-pub(crate) fn named(file: &Path, text: &str) -> Arc<NamedSource<String>> {
+pub fn named(file: &Path, text: &str) -> Arc<NamedSource<String>> {
     Arc::new(NamedSource::new(file.display().to_string(), text.to_owned()).with_language("toml"))
 }
 
 /// One step into a TOML document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step<'a> {
+pub enum Step<'a> {
     /// Into a table.
     Key(&'a str),
     /// Into an array.
@@ -40,7 +40,7 @@ pub(crate) enum Step<'a> {
 }
 
 /// Where the value at `path` stands in `text`; if there is no such value, the nearest one above it.
-pub(crate) fn locate(text: &str, path: &[Step<'_>]) -> Option<Range<usize>> {
+pub fn locate(text: &str, path: &[Step<'_>]) -> Option<Range<usize>> {
     let table = DeTable::parse(text).ok()?;
     let mut found = None;
     let (first, rest) = path.split_first()?;
@@ -61,7 +61,7 @@ pub(crate) fn locate(text: &str, path: &[Step<'_>]) -> Option<Range<usize>> {
 }
 
 /// What to do about a message of the parser.
-fn hint(message: &str) -> Option<String> {
+pub fn hint(message: &str) -> Option<String> {
     let quoted: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let (wrong, known) = quoted.split_first()?;
     if message.starts_with("missing field") {
@@ -70,8 +70,15 @@ fn hint(message: &str) -> Option<String> {
     if !message.starts_with("unknown field") && !message.starts_with("unknown variant") {
         return None;
     }
-    let nearest = known.iter().min_by_key(|name| distance(wrong, name))?;
-    (distance(wrong, nearest) <= 1 + wrong.len() / 3).then(|| format!("did you mean `{nearest}`?"))
+    nearest(wrong, known.iter().copied()).first().map(|meant| format!("did you mean `{meant}`?"))
+}
+
+/// Those of `known` that `wrong` may have been meant to be, nearest first.
+pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let measured = known.into_iter().map(|name| (distance(wrong, name), name));
+    let mut near: Vec<(usize, &str)> = measured.filter(|(far, _)| *far <= 1 + wrong.len() / 3).collect();
+    near.sort_by_key(|(far, _)| *far);
+    near.into_iter().map(|(_, name)| name).collect()
 }
 
 /// Levenshtein distance in characters, of texts that a person typed as one word.

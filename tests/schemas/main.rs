@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proctor_experiment::ExperimentFile;
 use proctor_render::RenderRecord;
 use proctor_store::{Outcome, RunRecord, TryRecord};
 use proctor_tasks::{Annotations, Pictures, TaskFile};
@@ -24,6 +25,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         ("trace-event.schema.json", written::<TraceEvent>("a line of trace.jsonl")),
         ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
+        ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),
         ("task.schema.json", read::<TaskFile>("task.toml")),
         ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),
         ("pictures.schema.json", read::<Pictures>("hidden/pictures.toml")),

@@ -1,0 +1,182 @@
+//! What no type can say: how the settings of an experiment go together.
+
+use std::collections::BTreeMap;
+
+use proctor_harnesses::{HarnessName, split_command_line};
+use proctor_store::MethodId;
+use proctor_tasks::toml_text::Step::{self, Index, Key};
+
+use crate::experiment::{Method, Needs, Track};
+use crate::resolve::Layers;
+use crate::{Experiment, ExperimentError};
+
+/// Refuses what cannot be run whatever is installed.
+pub(crate) fn check(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), ExperimentError> {
+    let mut names: BTreeMap<&MethodId, usize> = BTreeMap::new();
+    for (index, method) in experiment.methods.iter().enumerate() {
+        let about = About { layers, index, method };
+        if names.insert(&method.id, index).is_some() {
+            return Err(match (&method.harness, about.is_typed()) {
+                (Some(harness), true) => {
+                    ExperimentError::input(format!("--harness {harness} is given twice"))
+                }
+                _ => about
+                    .error("id", format!("two methods are named `{}`", method.id))
+                    .with_hint("give one of them an `id` of its own"),
+            });
+        }
+        about.answerer()?;
+        about.ceilings(experiment)?;
+    }
+    for (index, method) in experiment.methods.iter().enumerate() {
+        if let Some(needs) = &method.needs {
+            About { layers, index, method }.needs(needs, experiment)?;
+        }
+    }
+    if experiment.ceilings.max_cost.is_some() {
+        if let Some(method) = experiment.methods.iter().find(|method| !is_priced(experiment, method)) {
+            let message = unpriced("max_cost of the run", method);
+            let path = [Key("ceilings"), Key("max_cost")];
+            return Err(at(layers, "ceilings.max_cost", &path, message).with_hint(price_hint(method)));
+        }
+    }
+    Ok(())
+}
+
+/// A method, where it may be complained about.
+struct About<'a> {
+    layers: &'a Layers<'a>,
+    index: usize,
+    method: &'a Method,
+}
+
+impl About<'_> {
+    fn is_typed(&self) -> bool {
+        let origin = self.layers.origins.get(&format!("methods.{}.harness", self.method.id));
+        matches!(origin, Some(crate::Origin::Flag(_)))
+    }
+
+    fn error(&self, key: &str, message: String) -> ExperimentError {
+        let path = [Key("methods"), Index(self.index), Key(key)];
+        match self.layers.place.filter(|_| !self.is_typed()) {
+            Some(place) => place.error(&path, message),
+            None => ExperimentError::input(message),
+        }
+    }
+
+    /// Harness, model and command line go together.
+    fn answerer(&self) -> Result<(), ExperimentError> {
+        let Method { id, track, harness, model, command, .. } = self.method;
+        match (track, harness) {
+            (Track::Agent, None) => {
+                return Err(self
+                    .error("id", format!("method `{id}` names no agent"))
+                    .with_hint("harness = \"codex\", or track = \"native\""));
+            }
+            (Track::Native | Track::Direct, Some(_)) => {
+                return Err(self
+                    .error("harness", format!("method `{id}`: on the track `{track}` no agent answers"))
+                    .with_hint("leave out `harness`, or name track = \"agent\""));
+            }
+            (Track::Native | Track::Direct, None) if model.is_none() => {
+                return Err(self
+                    .error("track", format!("method `{id}` names no model"))
+                    .with_hint("model = \"PROVIDER/NAME\""));
+            }
+            _ => {}
+        }
+        let is_command = harness.as_ref().is_some_and(|harness| harness.name == HarnessName::Command);
+        if is_command != command.is_some() {
+            return Err(self
+                .error("harness", format!("method `{id}`: `command` and harness = \"command\" go together"))
+                .with_hint("harness = \"command\" with command = \"bash /work/agent.sh\""));
+        }
+        if let Some(Err(error)) = command.as_deref().map(split_command_line) {
+            let name = if self.is_typed() { "--command" } else { "command" };
+            return Err(self.error("command", format!("{name}: {error}")));
+        }
+        match harness {
+            Some(harness) if model.is_none() && harness.harness().wire().is_some() => {
+                let message = if self.is_typed() {
+                    format!("--harness {} needs a --model", harness.name)
+                } else {
+                    format!("method `{id}`: {} needs a model", harness.name)
+                };
+                Err(self
+                    .error("harness", message)
+                    .with_hint("`--model script` plays the tasks' own scripts; a real one is PROVIDER/NAME"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Costs can be bounded only where they are known.
+    fn ceilings(&self, experiment: &Experiment) -> Result<(), ExperimentError> {
+        let Method { max_trial_cost, max_cost, .. } = self.method;
+        let bounds = [("max_trial_cost", max_trial_cost), ("max_cost", max_cost)];
+        match bounds.into_iter().find(|(_, bound)| bound.is_some()) {
+            Some((key, _)) if !is_priced(experiment, self.method) => {
+                Err(self.error(key, unpriced(key, self.method)).with_hint(price_hint(self.method)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a method needs must come from another one, and not in a circle.
+    fn needs(&self, needs: &Needs, experiment: &Experiment) -> Result<(), ExperimentError> {
+        let id = &self.method.id;
+        let find = |id: &MethodId| experiment.methods.iter().find(|method| method.id == *id);
+        let mut next = Some(needs);
+        let mut steps = 0;
+        while let Some(needs) = next {
+            let Some(other) = find(&needs.method) else {
+                let known: Vec<&str> = experiment.methods.iter().map(|method| method.id.as_str()).collect();
+                return Err(self
+                    .error("needs", format!("method `{id}` needs `{}`, which is no method", needs.method))
+                    .with_hint(format!("there is: {}", known.join(", "))));
+            };
+            steps += 1;
+            if other.id == *id || steps > experiment.methods.len() {
+                return Err(self.error("needs", format!("method `{id}` needs itself, in the end")));
+            }
+            next = other.needs.as_ref();
+        }
+        for name in [&needs.artifact, &needs.rename].into_iter().flatten() {
+            let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
+            if name.len() > 200 || name.contains(char::is_control) || !name.split('/').all(plain) {
+                return Err(self
+                    .error(
+                        "needs",
+                        format!(
+                            "method `{id}` needs `{}`, which is no path in a workspace",
+                            name.escape_debug()
+                        ),
+                    )
+                    .with_hint("name a file without `..` and without a slash before it"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the costs of a method's trials can be told. Controls and scripts cost nothing.
+fn is_priced(experiment: &Experiment, method: &Method) -> bool {
+    method.model.as_ref().is_none_or(|model| model.is_script() || experiment.prices.contains_key(model))
+}
+
+fn unpriced(what: &str, method: &Method) -> String {
+    format!("{what} cannot be held: method `{}` has a model without a price", method.id)
+}
+
+fn price_hint(method: &Method) -> String {
+    let model = method.model.as_ref().map(ToString::to_string).unwrap_or_default();
+    format!("[prices.\"{model}\"] with `input` and `output` in US dollars per million tokens")
+}
+
+fn at(layers: &Layers<'_>, setting: &str, path: &[Step<'_>], message: String) -> ExperimentError {
+    let in_file = matches!(layers.origins.get(setting), Some(crate::Origin::File { .. }));
+    match layers.place.filter(|_| in_file) {
+        Some(place) => place.error(path, message),
+        None => ExperimentError::input(message),
+    }
+}
