@@ -199,6 +199,9 @@ fn what_goes_wrong_is_said_with_a_hint() {
     let brief = cluster.slurm("submit", &run, &["--time", "1"]).with_code(2);
     assert!(brief.stderr.contains("too short for a trial of 120 s"), "{}", brief.stderr);
 
+    let ours = cluster.slurm("submit", &run, &["--sbatch-arg=--array=0-99"]).with_code(2);
+    assert!(ours.stderr.contains("ours to set") && ours.stderr.contains("--tasks"), "{}", ours.stderr);
+
     let nowhere = tempfile::tempdir().unwrap();
     let without_slurm = |verb: &str, more: &[&str]| {
         Said::by(proctor().args(["slurm", verb]).arg(run.out()).args(more).env("PATH", nowhere.path()))

@@ -17,9 +17,19 @@ impl Cluster {
     pub(crate) fn start() -> Self {
         let cluster =
             Self { folder: tempfile::Builder::new().prefix("slurm-").tempdir().expect("a temporary folder") };
-        let started = cluster.script("start").status().expect("bash is there");
-        assert!(started.success(), "the cluster does not start: what is missing is said above");
+        cluster.start_again();
         cluster
+    }
+
+    /// Starts it in its folder, whatever is there.
+    pub(crate) fn start_again(&self) {
+        let started = self.script("start").status().expect("bash is there");
+        assert!(started.success(), "the cluster does not start: what is missing is said above");
+    }
+
+    /// Where all its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     fn script(&self, verb: &str) -> Command {
@@ -31,7 +41,7 @@ impl Cluster {
 
     /// Where its configuration is; whoever has this in `SLURM_CONF` uses this cluster.
     pub(crate) fn configuration(&self) -> PathBuf {
-        self.folder.path().join("slurm.conf")
+        self.folder().join("slurm.conf")
     }
 
     /// `proctor slurm VERB RUN …`.

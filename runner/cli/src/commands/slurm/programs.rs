@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::queue::{self, Tasks};
+use super::script::array;
 use super::submission::Jobs;
 use crate::failure::Failure;
 
@@ -52,8 +53,19 @@ pub(super) async fn find_sbatch() -> Result<(), Failure> {
 }
 
 /// Submits a script; returns the job, and its cluster where there are several.
-pub(super) async fn sbatch(script: &Path) -> Result<(u64, Option<String>), Failure> {
-    let output = call("sbatch", &["--parsable".to_owned(), script.to_string_lossy().into_owned()]).await?;
+pub(super) async fn sbatch(
+    script: &Path,
+    job_name: &str,
+    tasks: u32,
+) -> Result<(u64, Option<String>), Failure> {
+    let arguments = [
+        "--parsable".to_owned(),
+        // The script says both too, but a variable of the environment would win over it.
+        format!("--job-name={job_name}"),
+        format!("--array={}", array(tasks)),
+        script.to_string_lossy().into_owned(),
+    ];
+    let output = call("sbatch", &arguments).await?;
     if !output.status.success() {
         return Err(Failure::input(format!("sbatch refused: {}", said(&output, "sbatch")))
             .hint(format!("the script is {}", script.display())));

@@ -48,7 +48,7 @@ impl Script<'_> {
             self.run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let mut options = vec![
             option("job-name", &job_name(&name))?,
-            option("array", &format!("0-{}", self.tasks.saturating_sub(1)))?,
+            option("array", &array(self.tasks))?,
             option("output", &format!("{}/slurm/%A_%a.log", run.replace('%', "%%")))?,
             "--open-mode=append".to_owned(),
             "--requeue".to_owned(),
@@ -60,6 +60,7 @@ impl Script<'_> {
         options.extend(self.time.map(|it| option("time", it)).transpose()?);
         // Last, so that they win.
         for argument in self.more {
+            refuse_ours(argument)?;
             options.push(single_line(argument)?.to_owned());
         }
         let options = options.join("\n#SBATCH ");
@@ -72,6 +73,28 @@ impl Script<'_> {
              exec {program} run --join {run} -j {jobs}\n",
             run = word(run)
         ))
+    }
+}
+
+/// The indices of so many array tasks.
+pub(super) fn array(tasks: u32) -> String {
+    format!("0-{}", tasks.saturating_sub(1))
+}
+
+/// Options on which it rests which jobs are a run's, and how many array tasks there are.
+fn refuse_ours(argument: &str) -> Result<(), Failure> {
+    let is = |long: &str, short: &str| {
+        let name = argument.split(['=', ' ']).next().unwrap_or_default();
+        // Slurm takes the beginning of a name for the name.
+        (name.len() > 3 && long.starts_with(name))
+            || (argument.starts_with(short) && !argument.starts_with("--"))
+    };
+    let refused =
+        |hint: &str| Err(Failure::input(format!("--sbatch-arg {argument}: that is ours to set")).hint(hint));
+    match () {
+        () if is("--array", "-a") => refused("--tasks says how many array tasks there shall be"),
+        () if is("--job-name", "-J") => refused("jobs of a run are known by their name"),
+        () => Ok(()),
     }
 }
 
@@ -187,6 +210,16 @@ mod tests {
         assert!(script("/data/a\nexec evil", None, &[]).text().is_err());
         assert!(script("/data/a", None, &["--mem=1G\n#SBATCH --uid=0".to_owned()]).text().is_err());
         assert!(script("/data/a", Some("1\n2"), &[]).text().is_err());
+    }
+
+    #[test]
+    fn what_is_ours_to_set_is_refused() {
+        for wrong in ["--array=0-9", "--array 1", "-a1", "--job-name=x", "-Jx", "-J x", "--job-n=x"] {
+            assert!(script("/r", None, &[wrong.to_owned()]).text().is_err(), "{wrong}");
+        }
+        for right in ["--account=x", "-Aproject", "--mem=1G", "-n1", "--jobs-not-ours"] {
+            assert!(script("/r", None, &[right.to_owned()]).text().is_ok(), "{right}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Where the trials of a run stand, and who has run or is running each.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use proctor_store::{Holder, RunDir, RunRecord, Runner, Survey, TrialId, current};
+use proctor_store::{PresenceState, RunDir, RunRecord, Runner, Survey, TrialId, current};
 use serde::Serialize;
 
-use super::queue::{ArrayTask, Tasks};
+use super::queue::{ArrayTask, TaskState, Tasks};
 use crate::failure::Failure;
 
 /// A process elsewhere that has been silent for so long is not counted as running. It decides nothing but a count: whoever
@@ -70,37 +70,32 @@ impl std::fmt::Display for Counts {
 
 /// Reads where every trial of the plan stands. `tasks` is what Slurm knows of the array tasks.
 pub(super) fn of_run(run: &RunDir, record: &RunRecord, tasks: &Tasks) -> Result<Vec<TrialStand>, Failure> {
-    let us =
-        Holder::this_process(None).map_err(|error| Failure::internal(format!("reading /proc: {error}")))?;
     let plan = record.trials().map_err(|error| Failure::input(error.to_string()))?;
     let survey: Survey = run.survey()?;
-    plan.iter().map(|planned| of_trial(run, current(planned, &survey), &us, tasks)).collect()
+    plan.iter().map(|planned| of_trial(run, current(planned, &survey), tasks)).collect()
 }
 
-fn of_trial(run: &RunDir, trial: TrialId, us: &Holder, tasks: &Tasks) -> Result<TrialStand, Failure> {
+fn of_trial(run: &RunDir, trial: TrialId, tasks: &Tasks) -> Result<TrialStand, Failure> {
     let folder = run.trial(&trial);
     if let Some(outcome) = folder.outcome()? {
         let ending = Some(outcome.ending.name());
         return Ok(TrialStand { trial, state: State::Done, ending, runner: outcome.runner });
     }
-    let Some((holder, beat)) = folder.holder() else {
+    let Some(presence) = folder.presence(SILENCE) else {
         return Ok(TrialStand { trial, state: State::Open, ending: None, runner: None });
     };
-    let silent = SystemTime::now().duration_since(beat).unwrap_or_default();
-    let state = if lives(&holder, silent, us, tasks) { State::Running } else { State::Interrupted };
+    let holder = presence.holder;
+    let state = state(presence.state, holder.job.as_deref(), tasks);
     let runner = Some(Runner { host: holder.host, pid: holder.pid, job: holder.job });
     Ok(TrialStand { trial, state, ending: None, runner })
 }
 
-/// Whether the holder of a lease still runs: asked for here, by Slurm's word for an array task elsewhere, or else by its
-/// last sign of life.
-fn lives(holder: &Holder, silent: Duration, us: &Holder, tasks: &Tasks) -> bool {
-    if (&holder.boot, &holder.namespace) == (&us.boot, &us.namespace) {
-        return holder.owner().is_alive();
-    }
-    let task = holder.job.as_deref().and_then(|job| job.parse::<ArrayTask>().ok());
-    let known = task.and_then(|task| tasks.get(&task));
-    known.is_none_or(super::queue::TaskState::has_process) && silent < SILENCE
+/// Where a trial stands that somebody holds. Slurm knows sooner than its heart is missed that an array task elsewhere has
+/// ended.
+fn state(presence: PresenceState, job: Option<&str>, tasks: &Tasks) -> State {
+    let task = job.and_then(|job| job.parse::<ArrayTask>().ok());
+    let may_run = task.and_then(|task| tasks.get(&task)).is_none_or(TaskState::has_process);
+    if presence == PresenceState::Alive && may_run { State::Running } else { State::Interrupted }
 }
 
 #[cfg(test)]
@@ -109,31 +104,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_lives_is_asked_here_or_told_by_slurm_or_heard() {
-        let us = Holder::this_process(None).unwrap();
+    fn a_holder_runs_unless_it_is_gone_or_slurm_says_that_it_has_ended() {
         let tasks = queue::squeue("7|0|RUNNING|a|None|n\n7|1|FAILED|a|None|n\n", "n");
-        let (soon, late) = (Duration::from_secs(1), SILENCE);
-        assert!(lives(&us, late, &us, &tasks), "this process lives, however silent");
-        let successor = Holder { start: us.start + 1, ..us.clone() };
-        assert!(
-            !lives(&successor, soon, &us, &tasks),
-            "a process that is gone is dead, however lately it beat"
-        );
-        let elsewhere = |job: &str| Holder {
-            boot: "another machine's".into(),
-            job: Some(job.to_owned()).filter(|job| !job.is_empty()),
-            ..us.clone()
-        };
-        for (job, silent, expected) in [
-            ("7_0", soon, true),
-            ("7_0", late, false),
-            ("7_1", soon, false),
-            ("8_0", soon, true),
-            ("", soon, true),
-            ("", late, false),
-            ("not one of ours", soon, true),
+        for (presence, job, expected) in [
+            (PresenceState::Alive, None, State::Running),
+            (PresenceState::Alive, Some("7_0"), State::Running),
+            (PresenceState::Alive, Some("7_1"), State::Interrupted),
+            (PresenceState::Alive, Some("8_0"), State::Running),
+            (PresenceState::Alive, Some("another system's"), State::Running),
+            (PresenceState::Silent, Some("7_0"), State::Interrupted),
+            (PresenceState::Gone, Some("7_0"), State::Interrupted),
+            (PresenceState::Gone, None, State::Interrupted),
         ] {
-            assert_eq!(lives(&elsewhere(job), silent, &us, &tasks), expected, "{job} {silent:?}");
+            assert_eq!(state(presence, job, &tasks), expected, "{presence:?} {job:?}");
         }
     }
 }

@@ -74,7 +74,7 @@ async fn hand_in(
 ) -> Result<Submission, Failure> {
     programs::find_sbatch().await?;
     let path = keep_script(run, text)?;
-    let (job, cluster) = programs::sbatch(&path).await?;
+    let (job, cluster) = programs::sbatch(&path, name, tasks).await?;
     let submission = Submission {
         schema: Submission::SCHEMA,
         job,
