@@ -137,8 +137,13 @@ impl TrialDir {
         Ok(())
     }
 
-    /// [`TrialDir::settle`] where a runner was killed before it had.
-    pub fn settle_if_need_be(&self) -> Result<(), StoreError> {
+    /// Does for a trial that is done what a runner that was killed had not come to: its evidence is moved to its place,
+    /// and its lease removed.
+    pub fn tidy(&self, us: &Holder, terms: LeaseTerms, sightings: &Sightings) -> Result<(), StoreError> {
+        if self.lease_path().exists() {
+            // That of a dead holder becomes ours, and is given back at once.
+            drop(Lease::take(&self.lease_path(), us, terms, sightings)?);
+        }
         if self.path.join("trace.jsonl").exists() {
             return Ok(());
         }

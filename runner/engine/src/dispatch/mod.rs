@@ -92,7 +92,8 @@ pub async fn run(
     stop: Stop,
     events: mpsc::UnboundedSender<EngineEvent>,
 ) -> Result<RunEnd, EngineError> {
-    let trials = open_trials(&plan, &site, &events)?;
+    let sightings = Sightings::default();
+    let trials = open_trials(&plan, &site, &sightings, &events)?;
     let dispatcher = Dispatcher {
         queue: queue_of(&trials, &plan),
         spending: Spending::new(&plan, &site)?,
@@ -101,7 +102,7 @@ pub async fn run(
         places: HashMap::new(),
         shared: Arc::new(Shared {
             clock: RunClock::start(),
-            sightings: Sightings::default(),
+            sightings,
             plan,
             site,
             executor,
@@ -119,6 +120,7 @@ pub async fn run(
 fn open_trials(
     plan: &Plan,
     site: &Site,
+    sightings: &Sightings,
     events: &mpsc::UnboundedSender<EngineEvent>,
 ) -> Result<Vec<Arc<TrialSpec>>, EngineError> {
     let survey: Survey = site.run.survey()?;
@@ -130,7 +132,7 @@ fn open_trials(
         if open.contains(&id) {
             specs.push(Arc::new(TrialSpec { id, ..spec.clone() }));
         } else {
-            site.run.trial(&id).settle_if_need_be()?;
+            site.run.trial(&id).tidy(&site.holder, site.terms, sightings)?;
             send(events, EngineEvent::Skipped { trial: id });
         }
     }
@@ -305,7 +307,10 @@ impl Shared {
     async fn run_one(&self, spec: &TrialSpec) -> Verdict {
         let folder = self.site.run.trial(&spec.id);
         if folder.is_done() {
-            return Verdict::Elsewhere;
+            return match folder.tidy(&self.site.holder, self.site.terms, &self.sightings) {
+                Ok(()) => Verdict::Elsewhere,
+                Err(error) => Verdict::Failed(EngineError::from(error).chain()),
+            };
         }
         let input = match spec.method.needs.as_ref().map(|need| (need, need.meet(&self.site.run, &spec.id))) {
             None => None,
