@@ -57,7 +57,8 @@ ci: test test-slurm lint ## What continuous integration runs
 .PHONY: bench
 bench: setup ## Measure: cost of a trial, overrun, rendering; as ratios beside the bare tools
 	$(CARGO) build --locked --release --package proctor
-	$(CARGO) run --quiet --locked --release --package proctor-tests --bin bench
+	$(CARGO) build --locked --release --package proctor-tests --bins
+	target/release/bench
 
 .PHONY: install
 install: ## Install an optimised proctor into cargo's bin folder

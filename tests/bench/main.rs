@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is this program's work")]
 
 mod bare;
+mod campaign;
 mod figures;
 mod overrun;
 mod rendering;
@@ -37,7 +38,7 @@ struct Arguments {
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     scratch: PathBuf,
     /// What is measured
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "trials,overrun,rendering")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "trials,overrun,rendering,campaign")]
     only: Vec<Part>,
     /// Trials of a turn
     #[arg(long, default_value_t = 20)]
@@ -58,6 +59,7 @@ enum Part {
     Trials,
     Overrun,
     Rendering,
+    Campaign,
 }
 
 /// What every part needs.
@@ -88,6 +90,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Trials => trials::measure(&bench, arguments.turns, arguments.trials, &mut report).await?,
             Part::Overrun => overrun::measure(&bench, &mut report).await?,
             Part::Rendering => rendering::measure(&bench, arguments.renderings, &mut report).await?,
+            Part::Campaign => campaign::measure(&bench, arguments.turns, &mut report).await?,
         }
     }
     println!("{}", report.table());
