@@ -1,10 +1,41 @@
-//! What a run came to, read from its results directory: a table for people, the same as data.
+//! What a run came to, read from its results directory: tables for people, the same as data, and a curve.
 //!
-//! Nothing is judged here. "Rendered" means that the artifact has a valid canonical picture (DESIGN §5: where no judge
-//! has run, that is what "scored" stands for).
+//! One pass reads the files into [`Rows`]; [`Rules`] say what each trial counts as; everything else is a view of these two.
+//! Nothing is judged here. Where no judge has run, "scored" stands for "has a valid canonical rendering" (DESIGN §5).
 
+mod accounting;
+mod curve;
+mod figures;
+mod filter;
+mod intervals;
+mod policy;
+mod read;
+mod report;
+mod row;
+mod sheet;
+mod status;
 mod summary;
+mod svg;
 mod table;
+mod tables;
+mod tidy;
 
-pub use summary::{MethodSummary, RenderState, RunSummary, TrialLine};
+pub use accounting::{
+    AccountingError, Basis, Cause, Class, Coverage, Open, Picture, ProviderErrors, Recover, Rules, Verdict,
+    check,
+};
+pub use curve::Curve;
+pub use figures::{Figures, Mean, Rate};
+pub use filter::{Fields, FilterError};
+pub use intervals::{ClusterSums, Interval, REPLICATES, bootstrap, wilson};
+pub use policy::{classification_table, policy_text, retry_table};
+pub use read::Depth;
+pub use report::{Control, GroupReport, Grouping, MethodReport, Options, Report, ReportError, judge};
+pub use row::{Ended, Judged, Marks, RenderState, Row, RowState, Rows};
+pub use sheet::{Line, Sheet};
+pub use status::{MethodStatus, Recent, RunStatus, WorkerStatus};
+pub use summary::{MethodSummary, RunSummary, TrialLine};
+pub use svg::draw;
 pub use table::headed_table;
+pub use tables::percent;
+pub use tidy::write_curves;

@@ -1,4 +1,4 @@
-//! A run as a table in a terminal.
+//! A run in short, as tables in a terminal.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};

@@ -147,7 +147,9 @@ fn choose(trial: TrialId, all: Vec<TrialDir>, merged: &mut Merged) -> Result<Cho
     let expiry: Duration = LeaseTerms::default().expiry;
     let at_work = |it: &TrialDir| it.presence(expiry).is_some_and(|it| it.state == PresenceState::Alive);
     let (busy, mut idle): (Vec<_>, Vec<_>) = open.into_iter().partition(at_work);
-    busy.iter().for_each(|it| leave_out(it, "it is being run"));
+    for it in &busy {
+        leave_out(it, "it is being run");
+    }
     // Stable, so that of equals the first source's is taken.
     idle.sort_by_key(|it| std::cmp::Reverse(it.tries()));
     idle.iter().skip(1).filter(|it| it.tries() > 0).for_each(|it| leave_out(it, "another has more tries"));
