@@ -5,18 +5,31 @@ use std::time::{Duration, Instant};
 use nix::time::{ClockId, clock_gettime};
 use proctor_traces::Millis;
 
-/// When the run began, on both clocks.
+/// When the run began, on all clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct RunClock {
     start: Instant,
-    asleep: Duration,
-    ahead: i128,
+    readings: Readings,
 }
+
+/// What the kernel's clocks say at one moment, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Readings {
+    /// Does not go on while the machine sleeps.
+    monotonic: i128,
+    /// Goes on while the machine sleeps.
+    boot: i128,
+    /// The time of day, which anybody may set.
+    real: i128,
+}
+
+/// The time of day is adjusted all the time; below this that is all it is.
+const ORDINARY_STEP_MS: u64 = 1000;
 
 impl RunClock {
     /// Starts now.
     pub fn start() -> Self {
-        Self { start: Instant::now(), asleep: asleep_since_boot(), ahead: wall_ahead_of_boot() }
+        Self { start: Instant::now(), readings: Readings::now() }
     }
 
     /// Monotonic time from the start of the run to `instant`.
@@ -26,31 +39,74 @@ impl RunClock {
 
     /// Time since the start of the run that the machine slept. The monotonic clock stood still in it.
     pub fn suspended(&self) -> Millis {
-        asleep_since_boot().saturating_sub(self.asleep).into()
+        self.readings.suspended_until(Readings::now())
     }
-}
 
-impl RunClock {
     /// Milliseconds by which the time of day has gone ahead of the time since boot, since the start of the run: what the
-    /// machine was paused for from outside, or its clock was set by. Less than a second is the ordinary adjustment.
+    /// machine was paused for from outside, or its clock was set by.
     pub fn step_ms(&self) -> i64 {
-        let step = i64::try_from((wall_ahead_of_boot() - self.ahead) / 1_000_000).unwrap_or(i64::MAX);
-        if step.abs() < 1000 { 0 } else { step }
+        self.readings.step_until(Readings::now())
     }
 }
 
-/// Nanoseconds of REALTIME − BOOTTIME.
-fn wall_ahead_of_boot() -> i128 {
-    let nanos = |clock| {
-        clock_gettime(clock).map(|it| i128::from(it.tv_sec()) * 1_000_000_000 + i128::from(it.tv_nsec()))
-    };
-    nanos(ClockId::CLOCK_REALTIME).unwrap_or_default() - nanos(ClockId::CLOCK_BOOTTIME).unwrap_or_default()
+impl Readings {
+    fn now() -> Self {
+        let nanos = |clock| {
+            let read = clock_gettime(clock)
+                .map(|it| i128::from(it.tv_sec()) * 1_000_000_000 + i128::from(it.tv_nsec()));
+            read.unwrap_or_default()
+        };
+        // In this order sleep is never negative by the time between two calls.
+        let monotonic = nanos(ClockId::CLOCK_MONOTONIC);
+        let boot = nanos(ClockId::CLOCK_BOOTTIME);
+        Self { monotonic, boot, real: nanos(ClockId::CLOCK_REALTIME) }
+    }
+
+    fn suspended_until(self, later: Self) -> Millis {
+        let slept = (later.boot - later.monotonic) - (self.boot - self.monotonic);
+        Millis(u64::try_from(slept / 1_000_000).unwrap_or(0))
+    }
+
+    fn step_until(self, later: Self) -> i64 {
+        let step = (later.real - later.boot) - (self.real - self.boot);
+        let step = i64::try_from(step / 1_000_000).unwrap_or(i64::MAX);
+        if step.unsigned_abs() < ORDINARY_STEP_MS { 0 } else { step }
+    }
 }
 
-/// BOOTTIME − MONOTONIC.
-fn asleep_since_boot() -> Duration {
-    let read = |clock| clock_gettime(clock).map(Duration::from).unwrap_or_default();
-    // Read in this order the difference is never negative by the time between the two calls.
-    let monotonic = read(ClockId::CLOCK_MONOTONIC);
-    read(ClockId::CLOCK_BOOTTIME).saturating_sub(monotonic)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleep_and_pauses_from_outside_are_told_apart() {
+        let start = Readings { monotonic: 5_000, boot: 9_000, real: 1_000_000 };
+        let after = |monotonic: i128, boot: i128, real: i128| {
+            let nanos = |seconds: i128| seconds * 1_000_000_000;
+            Readings {
+                monotonic: start.monotonic + nanos(monotonic),
+                boot: start.boot + nanos(boot),
+                real: start.real + nanos(real),
+            }
+        };
+        for (what, later, suspended, step) in [
+            ("nothing", after(10, 10, 10), 0, 0),
+            ("an hour of sleep", after(10, 3610, 3610), 3_600_000, 0),
+            ("an hour's pause of a virtual machine", after(10, 10, 3610), 0, 3_600_000),
+            ("a clock that was set back", after(10, 10, -50), 0, -60_000),
+        ] {
+            assert_eq!(
+                (start.suspended_until(later).0, start.step_until(later)),
+                (suspended, step),
+                "{what}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_clocks_of_this_machine_agree() {
+        let clock = RunClock::start();
+        assert_eq!((clock.suspended(), clock.step_ms()), (Millis(0), 0));
+        assert!(clock.at(Instant::now()) < Duration::from_secs(60));
+    }
 }

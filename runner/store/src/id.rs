@@ -96,6 +96,7 @@ impl Attempt {
     }
 
     /// This attempt, made once more.
+    #[must_use]
     pub const fn again(self) -> Self {
         Self { number: self.number, rerun: self.rerun.saturating_add(1) }
     }
@@ -189,11 +190,13 @@ impl TrialId {
     }
 
     /// The same task and method at another attempt.
+    #[must_use]
     pub fn at(&self, attempt: Attempt) -> Self {
         Self { attempt, ..self.clone() }
     }
 
     /// The same task and attempt by another method.
+    #[must_use]
     pub fn by(&self, method: MethodId) -> Self {
         Self { method, ..self.clone() }
     }

@@ -46,17 +46,13 @@ impl Health {
 
     /// A trial has ended.
     pub(super) fn after(&mut self, outcome: &Outcome) -> Option<Illness> {
-        match &outcome.ending {
-            Ending::InfraError { message, .. } => {
-                self.failed += 1;
-                let message = message.clone();
-                (self.failed >= self.patience).then_some(Illness::Failing { trials: self.failed, message })
-            }
-            _ => {
-                self.failed = 0;
-                None
-            }
-        }
+        let Ending::InfraError { message, .. } = &outcome.ending else {
+            self.failed = 0;
+            return None;
+        };
+        self.failed += 1;
+        let message = message.clone();
+        (self.failed >= self.patience).then_some(Illness::Failing { trials: self.failed, message })
     }
 
     /// A trial could not be kept for it.
