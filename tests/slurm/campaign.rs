@@ -14,7 +14,7 @@ use crate::cluster::{Cluster, Said};
 use crate::support::{Ended, Run, proctor, sample};
 
 /// How long anything here is waited for before the test fails. Nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// An agent that works until it is told to stop.
 const WAITING: &str =
@@ -24,7 +24,7 @@ const WAITING: &str =
 fn begun_and_killed() -> Run {
     let run = Run::over(&[&sample("flow-approval"), &sample("arch-replicas")]).shell(WAITING).args([
         "--budget",
-        "120s",
+        "600s",
         "--attempts",
         "2",
     ]);
@@ -156,9 +156,12 @@ fn a_killed_array_task_is_replaced_and_every_trial_ends_once() {
 fn what_is_cancelled_keeps_its_evidence_and_can_be_continued() {
     let cluster = Cluster::start();
     let run = begun_and_killed();
+    let before = run.workspaces();
     cluster.slurm("submit", &run, &["--tasks", "1", "--per-task-jobs", "2"]).with_code(0);
     until(&cluster, &run, "two trials at work", |it| {
-        by_task(it, "running") == BTreeMap::from([("1_0".to_owned(), 2)]) && ready(&run) == 2
+        let rooms = run.workspaces();
+        let ready = rooms.iter().filter(|work| !before.contains(work) && work.join("ready").exists());
+        by_task(it, "running") == BTreeMap::from([("1_0".to_owned(), 2)]) && ready.count() == 2
     });
     let cancelled = cluster.slurm("cancel", &run, &[]).with_code(0).stdout;
     assert!(cancelled.contains("job 1 cancelled"), "{cancelled}");
@@ -180,11 +183,6 @@ fn what_is_cancelled_keeps_its_evidence_and_can_be_continued() {
     });
 }
 
-/// Agents that wait at the gate.
-fn ready(run: &Run) -> usize {
-    run.workspaces().iter().filter(|work| work.join("ready").exists()).count()
-}
-
 #[test]
 fn what_goes_wrong_is_said_with_a_hint() {
     let cluster = Cluster::start();
@@ -197,7 +195,7 @@ fn what_goes_wrong_is_said_with_a_hint() {
     );
     assert!(refused.stderr.contains("slurm/1.sbatch"), "{}", refused.stderr);
     let brief = cluster.slurm("submit", &run, &["--time", "1"]).with_code(2);
-    assert!(brief.stderr.contains("too short for a trial of 120 s"), "{}", brief.stderr);
+    assert!(brief.stderr.contains("too short for a trial of 600 s"), "{}", brief.stderr);
 
     let ours = cluster.slurm("submit", &run, &["--sbatch-arg=--array=0-99"]).with_code(2);
     assert!(ours.stderr.contains("ours to set") && ours.stderr.contains("--tasks"), "{}", ours.stderr);
