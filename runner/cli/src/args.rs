@@ -7,7 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proctor_harnesses::HarnessId;
 use proctor_tasks::RenderMode;
 
+use crate::commands::merge::MergeArgs;
+use crate::commands::report::ReportArgs;
+use crate::commands::rerun::RerunArgs;
 use crate::commands::slurm::SlurmVerb;
+use crate::commands::status::StatusArgs;
 
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
@@ -51,6 +55,14 @@ pub(crate) enum Verb {
     Preflight(PreflightArgs),
     /// Print the table of a run again
     Show(ShowArgs),
+    /// Say how a run stands: done, running, pending, failures, time to go
+    Status(StatusArgs),
+    /// Account for a run: completion, recovery, failures, times, cost, scores
+    Report(ReportArgs),
+    /// Ask for trials to be made once more, for a reason
+    Rerun(RerunArgs),
+    /// Make one run out of several parts
+    Merge(MergeArgs),
     /// Check everything that a run needs, and say how to mend what is wrong
     Doctor(JsonArgs),
     /// Remove what dead runs have left behind

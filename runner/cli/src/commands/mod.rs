@@ -3,12 +3,16 @@
 pub(crate) mod doctor;
 pub(crate) mod harness;
 pub(crate) mod image;
+pub(crate) mod merge;
 pub(crate) mod methods;
 pub(crate) mod preflight;
 pub(crate) mod render;
+pub(crate) mod report;
+pub(crate) mod rerun;
 pub(crate) mod run;
 pub(crate) mod show;
 pub(crate) mod slurm;
+pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod tasks;
 

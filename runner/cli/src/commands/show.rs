@@ -15,6 +15,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         print_json(&summary)?;
     } else {
         println!("{}", summary.table());
+        summary.problems.iter().for_each(|it| eprintln!("{it}"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,224 @@
+//! `proctor report`: a run accounted for.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use proctor_report::{
+    Depth, Grouping, Options, ProviderErrors, Recover, Report, ReportError, Rows, Sheet, draw, judge,
+    policy_text, write_curves,
+};
+use proctor_store::RunDir;
+
+use super::print_json;
+use crate::failure::{Failure, Kind};
+
+const REPORT_EXAMPLES: &str = "\
+Examples:
+  proctor report runs/campaign --by category,difficulty
+  proctor report runs/campaign --where 'mode == \"html\" and difficulty in [\"medium\", \"hard\"]' --markdown
+  proctor report runs/campaign --csv figures --curve completions.svg --allow-incomplete
+
+docs/accounting.md says what counts as what; --policy prints its tables. The exit code is 4 while trials are unresolved.";
+
+/// Arguments of `report`.
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub(crate) struct ReportArgs {
+    /// The run
+    #[arg(required_unless_present = "policy")]
+    pub(crate) run: Option<PathBuf>,
+    /// Tables by these as well
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
+    pub(crate) by: Vec<By>,
+    /// Only trials for which this expression holds, over the columns of `trials.csv`
+    #[arg(long = "where", value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+    /// Where outages of the provider go that outlasted all tries
+    #[arg(long, value_enum, default_value = "unresolved", help_heading = "Rules")]
+    pub(crate) provider_errors: Outages,
+    /// What is recovered if it left an artifact that renders
+    #[arg(long, value_enum, default_value = "timeouts", help_heading = "Rules")]
+    pub(crate) recover: Recovered,
+    /// Succeed although trials are unresolved
+    #[arg(long, help_heading = "Rules")]
+    pub(crate) allow_incomplete: bool,
+    /// Print what counts as what, and nothing of a run
+    #[arg(long, help_heading = "Rules", conflicts_with_all = ["run", "json", "csv", "curve"])]
+    pub(crate) policy: bool,
+    /// Print JSON
+    #[arg(long, help_heading = "Output", conflicts_with = "markdown")]
+    pub(crate) json: bool,
+    /// Print Markdown
+    #[arg(long, help_heading = "Output")]
+    pub(crate) markdown: bool,
+    /// Write figures.csv, trials.csv and curve.csv into this folder
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub(crate) csv: Option<PathBuf>,
+    /// Draw completions over time: .svg, or the data as .json or .csv; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) curve: Vec<PathBuf>,
+}
+
+/// What tables are made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// Artifact category
+    Category,
+    /// Difficulty
+    Difficulty,
+    /// Rendering mode
+    Mode,
+    /// Operation
+    Operation,
+}
+
+/// Where outages of the provider go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Outages {
+    /// Into U: they say nothing about the method
+    Unresolved,
+    /// Into F, as the paper reads
+    Fail,
+}
+
+/// What is recovered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Recovered {
+    /// What timed out
+    Timeouts,
+    /// Any failure
+    Any,
+}
+
+pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let Some(run) = args.run.as_ref().filter(|_| !args.policy) else {
+        println!("{}", policy_text(if args.markdown { Sheet::markdown } else { Sheet::text }));
+        return Ok(ExitCode::SUCCESS);
+    };
+    args.curve.iter().try_for_each(|path| CurveFormat::of(path).map(drop))?;
+    let rows = Rows::read(&RunDir::open(run)?, Depth::Everything)?;
+    let report = Report::new(&rows, &args.options())?;
+    if args.json {
+        print_json(&report)?;
+    } else if args.markdown {
+        println!("{}", report.markdown());
+    } else {
+        println!("{}", report.text());
+    }
+    if let Some(folder) = &args.csv {
+        let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
+        report.write_csv(folder, &rows, &verdicts).map_err(written(folder))?;
+    }
+    for path in &args.curve {
+        write_curve(&report, path)?;
+    }
+    let unresolved = report.unresolved();
+    if unresolved == 0 || args.allow_incomplete {
+        return Ok(ExitCode::SUCCESS);
+    }
+    eprintln!(
+        "{unresolved} trials are unresolved: the figures are not final (--allow-incomplete accepts that)"
+    );
+    Ok(Kind::Incomplete.into())
+}
+
+impl ReportArgs {
+    fn options(&self) -> Options {
+        let mut by: Vec<Grouping> = Vec::new();
+        for it in &self.by {
+            let grouping = Grouping::from(*it);
+            if !by.contains(&grouping) {
+                by.push(grouping);
+            }
+        }
+        Options {
+            provider_errors: self.provider_errors.into(),
+            recover: self.recover.into(),
+            filter: self.filter.clone(),
+            by,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum CurveFormat {
+    Svg,
+    Json,
+    Csv,
+}
+
+impl CurveFormat {
+    /// Told by the ending of the name.
+    fn of(path: &Path) -> Result<Self, Failure> {
+        match path.extension().and_then(|it| it.to_str()) {
+            Some("svg") => Ok(Self::Svg),
+            Some("json") => Ok(Self::Json),
+            Some("csv") => Ok(Self::Csv),
+            _ => Err(Failure::input(format!("--curve {}: what is it to be?", path.display()))
+                .hint("end its name with .svg, .json or .csv")),
+        }
+    }
+}
+
+fn write_curve(report: &Report, path: &Path) -> Result<(), Failure> {
+    let curves = &report.curves;
+    let result = match CurveFormat::of(path)? {
+        CurveFormat::Svg => std::fs::write(path, draw(&report.run, curves)),
+        CurveFormat::Csv => File::create(path).and_then(|file| write_curves(curves, file)),
+        CurveFormat::Json => {
+            serde_json::to_vec_pretty(curves).map_err(Into::into).and_then(|text| std::fs::write(path, text))
+        }
+    };
+    result.map_err(written(path))
+}
+
+fn written(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    move |error| Failure::input(format!("writing {}: {error}", path.display()))
+}
+
+impl From<By> for Grouping {
+    fn from(by: By) -> Self {
+        match by {
+            By::Category => Self::Category,
+            By::Difficulty => Self::Difficulty,
+            By::Mode => Self::Mode,
+            By::Operation => Self::Operation,
+        }
+    }
+}
+
+impl From<Outages> for ProviderErrors {
+    fn from(outages: Outages) -> Self {
+        match outages {
+            Outages::Unresolved => Self::Unresolved,
+            Outages::Fail => Self::Fail,
+        }
+    }
+}
+
+impl From<Recovered> for Recover {
+    fn from(recovered: Recovered) -> Self {
+        match recovered {
+            Recovered::Timeouts => Self::Timeouts,
+            Recovered::Any => Self::Any,
+        }
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        match error {
+            ReportError::Accounting(_) => Self::internal(error.to_string()),
+            ReportError::Filter(error) => error.into(),
+        }
+    }
+}
+
+impl From<proctor_report::FilterError> for Failure {
+    fn from(error: proctor_report::FilterError) -> Self {
+        Self::input(error.to_string())
+            .hint("for instance: ending == \"timed_out\" and category in [\"flowchart\"] and agent_s > 60")
+    }
+}
