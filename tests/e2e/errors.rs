@@ -193,7 +193,7 @@ fn a_run_with_another_plan() {
     settings.add_filter("[0-9a-f]{12}", "[digest]");
     settings.bind(|| insta::assert_snapshot!(attempt.say(&other), @r#"
         error: [folder]/out holds a run with another plan:
-          attempts: was 1, now 2
+          new attempts: was 1, now 2
           method nop: was nop with no model, 1800000 ms, [digest] image_delivery=workspace tell_budget=false, now nop with no model, 60000 ms, [digest] image_delivery=workspace tell_budget=false
         hint: a run keeps its plan: use another --out for another one, or the old arguments to continue
         exit status 2
@@ -239,8 +239,9 @@ fn no_model_and_no_such_provider() {
         exit status 2
         "#);
     insta::assert_snapshot!(Attempt::new().run(&["--harness", "codex", "--model", "openai"]), @r#"
-        error: --model openai names no model
-        hint: a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`
+        error: invalid value 'openai' for '--model <PROVIDER/NAME>': a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`
+
+        For more information, try '--help'.
         exit status 2
         "#);
 }

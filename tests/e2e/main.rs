@@ -19,6 +19,7 @@ mod endings;
 mod errors;
 mod hostile;
 mod live;
+mod plans;
 mod preflight;
 mod resume;
 mod retries;

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use proctor_engine::EngineError;
+use proctor_experiment::ExperimentError;
 use proctor_gateway::{GatewayError, ProvidersError, ScriptError, UpstreamError};
 use proctor_harnesses::{HarnessError, InstallError};
 use proctor_render::RenderError;
@@ -192,6 +193,19 @@ impl From<EngineError> for Failure {
                 Self::input(chain(&error)).hint("add that method to the plan")
             }
             other => Self::internal(chain(&other)),
+        }
+    }
+}
+
+impl From<ExperimentError> for Failure {
+    fn from(error: ExperimentError) -> Self {
+        let message = chain(&error);
+        match error {
+            ExperimentError::InFile { .. } => {
+                Self { report: Some(miette::Report::new(error)), ..Self::input(message) }
+            }
+            ExperimentError::Input { hint, .. } => Self { hint, ..Self::input(message) },
+            ExperimentError::Read { .. } => Self::input(message),
         }
     }
 }

@@ -13,13 +13,15 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::laboratory::{Laboratory, processors};
 
-/// Artifacts rendered at a time; each rendering has a container of its own.
+/// Artifacts rendered at a time if nobody says how many; each rendering has a container of its own.
 pub(crate) const AT_A_TIME: usize = 2;
 
 /// A renderer with the sockets' folder that it needs.
 pub(crate) struct Rendering {
     renderer: Renderer,
     image: proctor_traces::ImageIdentity,
+    /// Artifacts rendered at a time.
+    pub(crate) at_a_time: usize,
     _scratch: tempfile::TempDir,
 }
 
@@ -29,6 +31,7 @@ impl Rendering {
         laboratory: &Laboratory,
         environment: &Environment,
         run: &str,
+        at_a_time: usize,
     ) -> Result<Self, Failure> {
         let scratch = owned_folder(&environment.runtime(), &laboratory.holder.owner())?;
         let labels = BTreeMap::from([
@@ -41,10 +44,10 @@ impl Rendering {
             user: laboratory.user,
             scratch: scratch.path().to_owned(),
             limits: RendererOptions::default_limits(processors()),
-            concurrency: AT_A_TIME,
+            concurrency: at_a_time,
         };
         let renderer = Renderer::new(Arc::clone(&laboratory.sandbox) as Arc<dyn Sandbox>, options);
-        Ok(Self { renderer, image: laboratory.image.clone(), _scratch: scratch })
+        Ok(Self { renderer, image: laboratory.image.clone(), at_a_time, _scratch: scratch })
     }
 
     /// Renders one job.

@@ -40,15 +40,24 @@ pub(crate) struct Run {
 impl Run {
     /// Over the task packages at `paths`. Nothing is rendered and no try is made twice, unless a test wants that.
     pub(crate) fn over(paths: &[&Path]) -> Self {
+        let paths = paths.iter().map(|path| path.to_string_lossy().into_owned());
+        Self::of(std::iter::once("--tasks".to_owned()).chain(paths))
+    }
+
+    /// Of the experiment in `file`.
+    pub(crate) fn of_experiment(file: &Path) -> Self {
+        Self::of(std::iter::once(file.to_string_lossy().into_owned()))
+    }
+
+    fn of(arguments: impl Iterator<Item = String>) -> Self {
         let folder = tempfile::Builder::new().prefix("e2e-").tempdir().expect("a temporary folder");
         // Its own folder for sockets shows what is left in it; the name must be short.
         std::fs::create_dir(folder.path().join("rt")).expect("a folder for sockets");
-        let mut run = Self {
+        let run = Self {
             folder: Arc::new(folder),
-            arguments: vec!["run".into(), "--tasks".into()],
+            arguments: std::iter::once("run".to_owned()).chain(arguments).collect(),
             environment: Vec::new(),
         };
-        run.arguments.extend(paths.iter().map(|path| path.to_string_lossy().into_owned()));
         let runtime = run.runtime().to_string_lossy().into_owned();
         let out = run.out().to_string_lossy().into_owned();
         run.args(["--out", &out]).env("XDG_RUNTIME_DIR", &runtime)

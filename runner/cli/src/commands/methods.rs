@@ -1,85 +1,156 @@
 //! From what was typed to methods that can run: harness installed, model reachable, key at hand.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource};
+use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource, Need, OnMissing};
+use proctor_experiment::{self as experiment, AtATime, Experiment, ModelId, Tokens, Track, Usd};
 use proctor_gateway::{NetSettings, Providers, Upstream};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
-use proctor_store::MethodId;
-use proctor_tasks::ImageDelivery;
+use proctor_store::{MethodId, Price};
 use proctor_traces::WireFormat;
 
-use crate::args::{Delivery, ModelArgs, RunArgs};
 use crate::environment::Environment;
 use crate::failure::Failure;
 
-/// Name of the provider that plays each task's script.
-pub(crate) const SCRIPT: &str = "script";
-
-/// The methods of a run: one per harness.
-pub(crate) fn of_run(args: &RunArgs, environment: &Environment) -> Result<Vec<Arc<Method>>, Failure> {
-    let command = args
-        .command
-        .as_deref()
-        .map(split_command_line)
-        .transpose()
-        .map_err(|error| Failure::input(format!("--command: {error}")))?;
-    let names = args.harnesses.iter().map(|id| id.name);
-    if command.is_some() != names.clone().any(|name| name == HarnessName::Command) {
-        return Err(Failure::input("--command and --harness command go together")
-            .hint("--harness command --command 'bash /work/agent.sh'"));
-    }
-    let settings = MethodSettings {
-        image_delivery: match args.image_delivery {
-            Delivery::Workspace => ImageDelivery::Workspace,
-            Delivery::Attach => ImageDelivery::Attach,
-            Delivery::Both => ImageDelivery::Both,
-        },
-        tell_budget: args.tell_budget,
-        ..MethodSettings::default()
-    };
-    let mut methods: Vec<Arc<Method>> = Vec::new();
-    for id in &args.harnesses {
-        let command = command.clone().filter(|_| id.name == HarnessName::Command);
-        let method = resolve(id, &args.model, command, settings.clone(), args.budget, environment)?;
-        if methods.iter().any(|other| other.id == method.id) {
-            return Err(Failure::input(format!("--harness {id} is given twice")));
-        }
-        methods.push(Arc::new(method));
-    }
-    Ok(methods)
+/// The methods of an experiment.
+pub(crate) fn of_experiment(
+    experiment: &Experiment,
+    environment: &Environment,
+) -> Result<Vec<Arc<Method>>, Failure> {
+    refuse_other_tracks(experiment)?;
+    let methods = experiment.methods.iter().map(|method| {
+        let price = method.model.as_ref().and_then(|model| experiment.prices.get(model));
+        one(method, price.copied(), environment).map(Arc::new)
+    });
+    methods.collect()
 }
 
-/// One method.
-pub(crate) fn resolve(
-    id: &HarnessId,
-    model: &ModelArgs,
-    command: Option<Vec<String>>,
-    settings: MethodSettings,
-    budget: std::time::Duration,
+/// Plans may name them; nobody can run them yet.
+fn refuse_other_tracks(experiment: &Experiment) -> Result<(), Failure> {
+    match experiment.methods.iter().find(|method| method.track != Track::Agent) {
+        Some(method) => Err(Failure::input(format!(
+            "method `{}`: this version of proctor runs no methods of the track `{}`",
+            method.id, method.track
+        ))
+        .hint("methods of the track `agent` run; --print-plan plans with the others")),
+        None => Ok(()),
+    }
+}
+
+fn one(
+    method: &experiment::Method,
+    price: Option<experiment::Price>,
     environment: &Environment,
 ) -> Result<Method, Failure> {
-    let harness = id.harness();
-    let installed = find_installed(&*harness, environment)?;
-    let model = model_for(&*harness, model, environment)?;
-    let mut parts = vec![id.to_string()];
-    parts.extend(model.iter().flat_map(|model| [model.provider.clone(), model.name.clone()]));
-    let id = MethodId::from_parts(parts.iter().map(String::as_str));
+    let harness = method
+        .harness
+        .as_ref()
+        .ok_or_else(|| Failure::input(format!("method `{}` names no agent", method.id)))?;
+    let command = method.command.as_deref().map(split_command_line).transpose();
+    let command = command.map_err(|error| Failure::input(format!("--command: {error}")))?;
+    let settings = MethodSettings {
+        image_delivery: method.image_delivery,
+        tell_budget: method.tell_budget,
+        ..MethodSettings::default()
+    };
+    let answerer = Answerer { harness, model: method.model.as_ref(), providers: method.providers.as_deref() };
+    let resolved = answerer.resolve(environment)?;
     Ok(Method {
-        id,
-        harness,
-        installed,
+        id: method.id.clone(),
         command,
-        model,
         settings,
-        budget,
-        price: None,
-        ceiling: Ceiling::default(),
-        ceiling_total: Ceiling::default(),
-        jobs: None,
-        needs: None,
+        budget: method.budget.duration(),
+        price: price.map(|price| Price {
+            input: price.input.dollars(),
+            cached_input: Some(price.cached_input.dollars()),
+            output: price.output.dollars(),
+        }),
+        ceiling: ceiling(method.max_trial_tokens, method.max_trial_cost),
+        ceiling_total: ceiling(method.max_tokens, method.max_cost),
+        jobs: method.jobs.map(AtATime::as_usize),
+        needs: method.needs.as_ref().map(need),
+        ..resolved
     })
+}
+
+fn ceiling(tokens: Option<Tokens>, cost: Option<Usd>) -> Ceiling {
+    Ceiling { tokens: tokens.map(Tokens::get), cost: cost.map(Usd::dollars) }
+}
+
+fn need(needs: &experiment::Needs) -> Need {
+    Need {
+        method: needs.method.clone(),
+        artifact: needs.artifact.clone(),
+        name: needs.rename.clone(),
+        on_missing: match needs.on_missing {
+            experiment::OnMissing::Empty => OnMissing::Empty,
+            experiment::OnMissing::Skip => OnMissing::Skip,
+            experiment::OnMissing::Fail => OnMissing::Fail,
+        },
+    }
+}
+
+/// Who answers: an agent CLI and a model, as they were asked for.
+pub(crate) struct Answerer<'a> {
+    /// The agent CLI.
+    pub(crate) harness: &'a HarnessId,
+    /// The model, if one was named.
+    pub(crate) model: Option<&'a ModelId>,
+    /// File with more providers.
+    pub(crate) providers: Option<&'a Path>,
+}
+
+impl Answerer<'_> {
+    /// A method with nothing but that.
+    pub(crate) fn resolve(&self, environment: &Environment) -> Result<Method, Failure> {
+        let harness = self.harness.harness();
+        let installed = find_installed(&*harness, environment)?;
+        let model = self.model_for(&*harness, environment)?;
+        let mut parts = vec![self.harness.to_string()];
+        parts.extend(model.iter().flat_map(|model| [model.provider.clone(), model.name.clone()]));
+        Ok(Method {
+            id: MethodId::from_parts(parts.iter().map(String::as_str)),
+            harness,
+            installed,
+            command: None,
+            model,
+            settings: MethodSettings::default(),
+            budget: Duration::ZERO,
+            price: None,
+            ceiling: Ceiling::default(),
+            ceiling_total: Ceiling::default(),
+            jobs: None,
+            needs: None,
+        })
+    }
+
+    fn model_for(&self, harness: &dyn Harness, environment: &Environment) -> Result<Option<Model>, Failure> {
+        let controls = [HarnessName::Oracle, HarnessName::Nop];
+        let Some(model) = self.model.filter(|_| !controls.contains(&harness.kind())) else {
+            return match harness.wire() {
+                Some(_) => Err(Failure::input(format!("--harness {} needs a --model", harness.name()))
+                    .hint("`--model script` plays the tasks' own scripts; a real one is PROVIDER/NAME")),
+                None => Ok(None),
+            };
+        };
+        if model.is_script() {
+            let known = [model.name(), harness.default_model(), "scripted"];
+            let name = known.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+            return Ok(Some(Model {
+                provider: ModelId::SCRIPT.to_owned(),
+                name: name.to_owned(),
+                source: ModelSource::Script,
+            }));
+        }
+        let upstream = upstream(model.provider(), harness.wire(), self.providers, environment)?;
+        Ok(Some(Model {
+            provider: model.provider().to_owned(),
+            name: model.name().to_owned(),
+            source: ModelSource::Live(Arc::new(upstream)),
+        }))
+    }
 }
 
 fn find_installed(harness: &dyn Harness, environment: &Environment) -> Result<Option<Installed>, Failure> {
@@ -94,45 +165,10 @@ fn find_installed(harness: &dyn Harness, environment: &Environment) -> Result<Op
     })
 }
 
-fn model_for(
-    harness: &dyn Harness,
-    args: &ModelArgs,
-    environment: &Environment,
-) -> Result<Option<Model>, Failure> {
-    let controls = [HarnessName::Oracle, HarnessName::Nop];
-    let Some(text) = args.model.as_deref().filter(|_| !controls.contains(&harness.kind())) else {
-        return match harness.wire() {
-            Some(_) => Err(Failure::input(format!("--harness {} needs a --model", harness.name()))
-                .hint("`--model script` plays the tasks' own scripts; a real one is PROVIDER/NAME")),
-            None => Ok(None),
-        };
-    };
-    let (provider, name) = text.split_once('/').unwrap_or((text, ""));
-    if provider == SCRIPT {
-        let name = if name.is_empty() { harness.default_model() } else { name };
-        let name = if name.is_empty() { "scripted" } else { name };
-        return Ok(Some(Model {
-            provider: SCRIPT.into(),
-            name: name.to_owned(),
-            source: ModelSource::Script,
-        }));
-    }
-    if name.is_empty() {
-        return Err(Failure::input(format!("--model {text} names no model"))
-            .hint("a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`"));
-    }
-    let upstream = upstream(provider, harness.wire(), args.providers.as_ref(), environment)?;
-    Ok(Some(Model {
-        provider: provider.to_owned(),
-        name: name.to_owned(),
-        source: ModelSource::Live(Arc::new(upstream)),
-    }))
-}
-
 fn upstream(
     name: &str,
     wire: Option<WireFormat>,
-    file: Option<&PathBuf>,
+    file: Option<&Path>,
     environment: &Environment,
 ) -> Result<Upstream, Failure> {
     let mut providers = Providers::builtin();
@@ -145,8 +181,11 @@ fn upstream(
     }
     let known: Vec<&str> = providers.names().collect();
     let provider = providers.get(name).ok_or_else(|| {
-        Failure::input(format!("there is no provider `{name}`"))
-            .hint(format!("known: {SCRIPT}, {}; more with --providers FILE", known.join(", ")))
+        Failure::input(format!("there is no provider `{name}`")).hint(format!(
+            "known: {}, {}; more with --providers FILE",
+            ModelId::SCRIPT,
+            known.join(", ")
+        ))
     })?;
     if let Some(wire) = wire.filter(|wire| !provider.speaks(*wire)) {
         let wire = serde_json::to_value(wire).unwrap_or_default();

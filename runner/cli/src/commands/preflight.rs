@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use proctor_engine::{
-    DiskLimits, EngineEvent, Host, Method, MethodSettings, Plan, RetryPolicy, Schedule, Site, Steps, Stop,
-    run as dispatch,
+    DiskLimits, EngineEvent, Host, Method, Plan, RetryPolicy, Schedule, Site, Steps, Stop, run as dispatch,
 };
 use proctor_sandbox::{Limits, Sandbox};
 use proctor_store::{LeaseTerms, Outcome, RunDir};
@@ -34,8 +33,12 @@ pub(crate) async fn preflight(args: PreflightArgs, environment: &Environment) ->
         return Err(Failure::input(format!("--harness {} asks no model of its own", harness.name()))
             .hint("a preflight tries an agent CLI: codex or claude-code"));
     }
-    let settings = MethodSettings::default();
-    let method = methods::resolve(&args.harness, &args.model, None, settings, args.budget, environment)?;
+    let answerer = methods::Answerer {
+        harness: &args.harness,
+        model: args.model.model.as_ref(),
+        providers: args.model.providers.as_deref(),
+    };
+    let method = Method { budget: args.budget.duration(), ..answerer.resolve(environment)? };
     let method = Arc::new(method);
     let laboratory = Laboratory::open(environment).await?;
 

@@ -39,7 +39,7 @@ async fn one(file: &Path, args: &RenderArgs, environment: &Environment) -> Resul
             .hint("give -o FILE.png"));
     }
     let laboratory = Laboratory::open(environment).await?;
-    let rendering = Rendering::new(&laboratory, environment, "render")?;
+    let rendering = Rendering::new(&laboratory, environment, "render", AT_A_TIME)?;
     let label = file.display().to_string();
     let result = rendering.render(RenderJob::new(file, mode, RenderSettings::default(), label)).await;
     rendering.close().await?;
@@ -90,7 +90,7 @@ async fn whole_run(root: &Path, args: &RenderArgs, environment: &Environment) ->
     let tasks: Vec<_> = proctor_tasks::discover(&args.tasks)?.into_iter().map(Arc::new).collect();
     let tasks = by_id(&tasks);
     let laboratory = Laboratory::open(environment).await?;
-    let rendering = Rendering::new(&laboratory, environment, &run.record()?.name)?;
+    let rendering = Rendering::new(&laboratory, environment, &run.record()?.name, AT_A_TIME)?;
     let result = each_trial(&run, &tasks, &rendering, args.json).await;
     rendering.close().await?;
     result

@@ -102,7 +102,7 @@ async fn check_all(args: &CheckArgs, environment: &Environment) -> Result<ExitCo
         None
     } else {
         let laboratory = Laboratory::open(environment).await?;
-        Some((Rendering::new(&laboratory, environment, "check")?, laboratory))
+        Some((Rendering::new(&laboratory, environment, "check", AT_A_TIME)?, laboratory))
     };
     let mut failed = false;
     let mut checked =
