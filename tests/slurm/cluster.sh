@@ -177,8 +177,8 @@ start() {
   stop
   # What an earlier cluster knew of jobs and sockets is not this one's.
   rm -rf "${folder:?}"/{state,spool,munge.socket,munge.socket.lock,munge.key,munge.seed,slurm.conf} "$folder"/*.{log,out}
-  mkdir -p -m 0755 "$folder/state" "$folder/spool"
-  chmod 0755 "$folder"
+  mkdir "$folder/state" "$folder/spool"
+  chmod 0755 "$folder" "$folder/state" "$folder/spool"
   write_configuration
   mungekey --create --keyfile="$folder/munge.key"
 

@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use proctor_store::RunDir;
 
 use super::script::job_name;
-use super::submission::Jobs;
+use super::submission::{Jobs, folder};
 use super::{CancelArgs, programs};
 use crate::failure::Failure;
 use crate::laboratory::absolute;
 
 pub(super) async fn cancel(args: &CancelArgs) -> Result<ExitCode, Failure> {
     let run = RunDir::open(&absolute(&args.run)?)?;
-    let jobs = Jobs::read(&run)?;
+    let jobs = Jobs::read(&folder(&run))?;
     let states = programs::states(&jobs, &job_name(&run.record()?.name)).await?;
     let at_work: BTreeSet<u64> =
         states.iter().filter(|(_, it)| it.is_at_work()).map(|(task, _)| task.job).collect();

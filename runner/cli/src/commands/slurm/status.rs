@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::queue::{ArrayTask, TaskState, Tasks};
 use super::script::job_name;
 use super::standing::{Counts, State, TrialStand, of_run};
-use super::submission::Jobs;
+use super::submission::{Jobs, folder};
 use super::{StatusArgs, programs};
 use crate::commands::print_json;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ struct TaskLine {
 pub(super) async fn status(args: &StatusArgs) -> Result<ExitCode, Failure> {
     let run = RunDir::open(&absolute(&args.run)?)?;
     let record = run.record()?;
-    let jobs = Jobs::read(&run)?;
+    let jobs = Jobs::read(&folder(&run))?;
     let states = programs::states(&jobs, &job_name(&record.name)).await?;
     let stands = of_run(&run, &record, &states)?;
     let status = Status::of(&jobs, states, stands);

@@ -48,13 +48,12 @@ pub(super) fn folder(run: &RunDir) -> PathBuf {
     run.root().join("slurm")
 }
 
-/// Keeps a script under the next free number.
-pub(super) fn keep_script(run: &RunDir, text: &str) -> Result<PathBuf, Failure> {
-    let folder = folder(run);
+/// Keeps a script in `folder` under the next free number.
+pub(super) fn keep_script(folder: &Path, text: &str) -> Result<PathBuf, Failure> {
     let failed =
         |path: &Path, error: std::io::Error| Failure::input(format!("writing {}: {error}", path.display()));
-    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-    let mut number = names(&folder, "sbatch").filter_map(|name| name.parse::<u32>().ok()).max().unwrap_or(0);
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let mut number = names(folder, "sbatch").filter_map(|name| name.parse::<u32>().ok()).max().unwrap_or(0);
     loop {
         number = number.saturating_add(1);
         let path = folder.join(format!("{number}.sbatch"));
@@ -75,11 +74,10 @@ pub(super) fn keep_script(run: &RunDir, text: &str) -> Result<PathBuf, Failure> 
 pub(super) struct Jobs(BTreeMap<u64, Submission>);
 
 impl Jobs {
-    /// Reads them. One that is not valid is an error: its tasks would be forgotten silently.
-    pub(super) fn read(run: &RunDir) -> Result<Self, Failure> {
-        let folder = folder(run);
+    /// Reads those in `folder`. One that is not valid is an error: its tasks would be forgotten silently.
+    pub(super) fn read(folder: &Path) -> Result<Self, Failure> {
         let mut jobs = BTreeMap::new();
-        for name in names(&folder, "json").filter(|name| name.parse::<u64>().is_ok()) {
+        for name in names(folder, "json").filter(|name| name.parse::<u64>().is_ok()) {
             let path = folder.join(format!("{name}.json"));
             let it: Submission = read_json(&path, "submission")?;
             if it.schema != Submission::SCHEMA || it.job.to_string() != name {
@@ -93,9 +91,9 @@ impl Jobs {
         Ok(Self(jobs))
     }
 
-    /// Writes one down.
-    pub(super) fn record(run: &RunDir, submission: &Submission) -> Result<(), Failure> {
-        write_json(&folder(run).join(format!("{}.json", submission.job)), submission)?;
+    /// Writes one down in `folder`.
+    pub(super) fn record(folder: &Path, submission: &Submission) -> Result<(), Failure> {
+        write_json(&folder.join(format!("{}.json", submission.job)), submission)?;
         Ok(())
     }
 
@@ -134,4 +132,55 @@ fn names(folder: &Path, ending: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let dotted = format!(".{ending}");
     entries.filter_map(move |entry| Some(entry.file_name().to_str()?.strip_suffix(&dotted)?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn submission(job: u64, cluster: Option<&str>) -> Submission {
+        Submission {
+            schema: Submission::SCHEMA,
+            job,
+            cluster: cluster.map(str::to_owned),
+            job_name: "proctor-x".into(),
+            tasks: 2,
+            per_task_jobs: 1,
+            script: "1.sbatch".into(),
+            submitted_at: Timestamp::now(),
+            version: "1".into(),
+            missing: vec!["vao/a/m/1".parse().unwrap()],
+        }
+    }
+
+    #[test]
+    fn what_was_submitted_is_found_again() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Jobs::read(&folder.path().join("not there")).unwrap().is_empty());
+        for (job, cluster) in [(7, None), (11, Some("alpha")), (12, Some("alpha"))] {
+            Jobs::record(folder.path(), &submission(job, cluster)).unwrap();
+        }
+        fs::write(folder.path().join("7_0.log"), "").unwrap();
+        fs::write(folder.path().join("notes.json"), "mine").unwrap();
+        let jobs = Jobs::read(folder.path()).unwrap();
+        assert_eq!(jobs.by_cluster(), BTreeMap::from([(None, vec![7]), (Some("alpha"), vec![11, 12])]));
+        let tasks: Vec<String> = jobs.tasks().map(|it| it.to_string()).collect();
+        assert_eq!(tasks, ["7_0", "7_1", "11_0", "11_1", "12_0", "12_1"]);
+        assert_eq!(jobs.only(|job| job > 11).ids(), [12]);
+        for strange in ["", "{}", &serde_json::to_string(&submission(9, None)).unwrap()] {
+            fs::write(folder.path().join("8.json"), strange).unwrap();
+            assert!(Jobs::read(folder.path()).is_err(), "{strange}");
+        }
+    }
+
+    #[test]
+    fn scripts_are_numbered_and_none_is_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("slurm");
+        let keep = |text| keep_script(&folder, text).unwrap().file_name().unwrap().to_owned();
+        assert_eq!((keep("a"), keep("b")), ("1.sbatch".into(), "2.sbatch".into()));
+        fs::remove_file(folder.join("1.sbatch")).unwrap();
+        assert_eq!(keep("c"), "3.sbatch");
+        assert_eq!(fs::read_to_string(folder.join("2.sbatch")).unwrap(), "b");
+    }
 }

@@ -20,7 +20,7 @@ pub(super) async fn submit(args: &SubmitArgs) -> Result<ExitCode, Failure> {
     let run = RunDir::open(&absolute(&args.run)?)?;
     let record = run.record()?;
     let name = job_name(&record.name);
-    let jobs = Jobs::read(&run)?;
+    let jobs = Jobs::read(&folder(&run))?;
     let states = match programs::states(&jobs, &name).await {
         // Somebody who only wants to see the script may be anywhere.
         Err(_) if args.dry_run => Tasks::new(),
@@ -73,7 +73,7 @@ async fn hand_in(
     missing: Vec<TrialId>,
 ) -> Result<Submission, Failure> {
     programs::find_sbatch().await?;
-    let path = keep_script(run, text)?;
+    let path = keep_script(&folder(run), text)?;
     let (job, cluster) = programs::sbatch(&path, name, tasks).await?;
     let submission = Submission {
         schema: Submission::SCHEMA,
@@ -87,7 +87,7 @@ async fn hand_in(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         missing,
     };
-    Jobs::record(run, &submission)?;
+    Jobs::record(&folder(run), &submission)?;
     Ok(submission)
 }
 
