@@ -176,6 +176,22 @@ fn a_run_is_extended_only_when_that_is_said_and_joined_by_its_plan() {
     let plan: Experiment = serde_json::from_value(record.plan.unwrap()).unwrap();
     assert_eq!((plan.attempts.get(), plan.methods.len()), (2, 2));
 
+    let planned = |arguments: &[&str]| {
+        let task = sample("flow-approval").to_string_lossy().into_owned();
+        let all = ["--tasks", &task, "--harness", "nop", "--attempts", "3", "--print-plan", "--json"];
+        let (stdout, stderr, code) = say(root(), &[&all[..], arguments].concat());
+        assert_eq!((stderr.as_str(), code), ("", Some(0)));
+        serde_json::from_str::<Value>(&stdout).unwrap()
+    };
+    let own = planned(&["--out", &out]);
+    assert_eq!(own["trials"][0], serde_json::json!({"method": "nop", "planned": 3, "done": 2}));
+    assert_eq!(
+        (&own["estimate"]["methods"][0]["trials"], &own["estimate"]["methods"][0]["pilot_trials"]),
+        (&1.into(), &2.into())
+    );
+    let other = planned(&["--pilot", &out]);
+    assert_eq!(other["estimate"]["methods"][0]["trials"], 3);
+
     fs::remove_dir_all(trials[0].path("")).unwrap();
     let joined = proctor().args(["run", "--join", &out, "-j", "2", "--json"]).output().unwrap();
     assert_eq!(joined.status.code(), Some(0), "{}", String::from_utf8_lossy(&joined.stderr));

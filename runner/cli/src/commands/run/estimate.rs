@@ -51,6 +51,9 @@ pub(super) fn describe(estimate: Option<&Estimate>, asked: bool) -> String {
             "No estimate: --pilot RUN makes one of the figures of a small run of the same methods.".to_owned()
         };
     };
+    if estimate.methods.iter().all(|method| method.trials == 0) {
+        return "Every trial has its outcome: nothing is left to run.".to_owned();
+    }
     let mut parts = vec![format!("{} tokens", large(estimate.tokens))];
     parts.extend(estimate.cost.map(|cost| format!("{cost:.2} USD")));
     parts.extend(estimate.hours.map(|hours| format!("at least {} at this pace", time(hours))));
@@ -113,7 +116,14 @@ mod tests {
     fn what_is_not_in_an_estimate_is_said() {
         let id = |text: &str| MethodId::try_from(text.to_owned()).unwrap();
         let estimate = Estimate {
-            methods: Vec::new(),
+            methods: vec![MethodEstimate {
+                method: id("c"),
+                trials: 5,
+                pilot_trials: 3,
+                tokens: Some(2e6),
+                cost: None,
+                room_hours: Some(2.0),
+            }],
             tokens: 2e6,
             cost: None,
             hours: Some(2.0),
@@ -122,7 +132,7 @@ mod tests {
         };
         assert_eq!(
             describe(Some(&estimate), true),
-            "Estimate from 0 executed trials: 2.00 M tokens, at least 2.0 h at this pace.\n\
+            "Estimate from 3 executed trials: 2.00 M tokens, at least 2.0 h at this pace.\n\
              Not in it, because none of their trials was executed there: a, b.\n\
              Not in its costs, because their models have no price: c."
         );
