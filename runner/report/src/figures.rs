@@ -375,8 +375,10 @@ impl<'a> Accounts<'a> {
                 }
             }
         }
-        let wanted: Vec<usize> =
-            (0..MEANS.len()).filter(|at| intervals && MEANS[*at].with_interval).collect();
+        let of_interest = |at: &usize| {
+            intervals && MEANS[*at].with_interval && sums[*at].denominators.iter().any(|it| *it > 0.0)
+        };
+        let wanted: Vec<usize> = (0..MEANS.len()).filter(of_interest).collect();
         let drawn: Vec<ClusterSums> = wanted.iter().map(|at| sums[*at].clone()).collect();
         let bounds: HashMap<usize, Interval> =
             wanted.into_iter().zip(bootstrap(&drawn)).filter_map(|(at, it)| Some((at, it?))).collect();
