@@ -8,7 +8,11 @@
 mod bare;
 mod campaign;
 mod figures;
+#[path = "../accounting/fixture.rs"]
+#[expect(clippy::unwrap_used, dead_code, reason = "the tests of the accounts use all of it")]
+mod fixture;
 mod overrun;
+mod reading;
 mod rendering;
 mod trials;
 
@@ -38,7 +42,7 @@ struct Arguments {
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     scratch: PathBuf,
     /// What is measured
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "trials,overrun,rendering,campaign")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "trials,overrun,rendering,campaign,reading")]
     only: Vec<Part>,
     /// Trials of a turn
     #[arg(long, default_value_t = 20)]
@@ -60,6 +64,7 @@ enum Part {
     Overrun,
     Rendering,
     Campaign,
+    Reading,
 }
 
 /// What every part needs.
@@ -91,6 +96,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Overrun => overrun::measure(&bench, &mut report).await?,
             Part::Rendering => rendering::measure(&bench, arguments.renderings, &mut report).await?,
             Part::Campaign => campaign::measure(&bench, arguments.turns, &mut report).await?,
+            Part::Reading => reading::measure(&bench, arguments.turns, &mut report)?,
         }
     }
     println!("{}", report.table());
