@@ -7,15 +7,34 @@ use std::path::{Path, PathBuf};
 
 use crate::StoreError;
 
+/// How often a removal begins again because of others. Every round but the last removes something, or another does.
+const MOST_ROUNDS: u32 = 10_000;
+
 /// Removes a tree that an agent may have made hard to remove: folders without permissions are opened first, and
 /// folders within folders are moved to its top before they are emptied, so that no path is too long and nothing
 /// recurses, however deep they lie. Links are removed, never followed. What lies at the top goes last: the file there
 /// that names the owner is gone only when all else is. A tree that is not there is fine.
+///
+/// Others may be removing the same tree: processes that end together clear up after the same dead one.
 pub fn remove_tree(path: &Path) -> Result<(), StoreError> {
-    match remove(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other.map_err(StoreError::io("removing", path)),
+    let mut rounds = 0;
+    loop {
+        rounds += 1;
+        match remove(path) {
+            // Something vanished, or came to lie at the top, under our hands.
+            Err(error) if is_anothers_doing(&error) && rounds < MOST_ROUNDS && is_there(path) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => return other.map_err(StoreError::io("removing", path)),
+        }
     }
+}
+
+fn is_anothers_doing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty)
+}
+
+fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
 }
 
 fn remove(top: &Path) -> io::Result<()> {
@@ -84,6 +103,28 @@ mod tests {
         remove_tree(&tree).unwrap();
         assert!(!tree.exists());
         assert!(kept.join("file").exists());
+    }
+
+    #[test]
+    fn many_who_remove_one_tree_all_succeed_and_nothing_of_it_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..20 {
+            let tree = dir.path().join("tree");
+            for folder in 0..8 {
+                let path = tree.join(format!("{folder}/a/b"));
+                fs::create_dir_all(&path).unwrap();
+                for file in 0..8 {
+                    fs::write(path.join(file.to_string()), "x").unwrap();
+                }
+            }
+            std::thread::scope(|scope| {
+                let removals: Vec<_> = (0..4).map(|_| scope.spawn(|| remove_tree(&tree))).collect();
+                for it in removals {
+                    it.join().unwrap().unwrap();
+                }
+            });
+            assert!(!tree.exists());
+        }
     }
 
     #[test]
