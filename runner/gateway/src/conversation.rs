@@ -179,9 +179,12 @@ fn is_harness_text(text: &str) -> bool {
         "command-name",
         "new-diagnostics",
     ];
-    const OPENINGS: [&str; 5] = [
+    const OPENINGS: [&str; 7] = [
         "# AGENTS.md instructions",
         "[Request interrupted by user",
+        // Claude Code, beside the result of a tool search and of a picture that it made smaller.
+        "Tool loaded.",
+        "[Image: original ",
         // How OpenCode and pi hand on pictures that a tool returned.
         "Attached image(s) from tool result",
         "Attached media from tool result",
@@ -275,6 +278,8 @@ mod tests {
         assert!(!is_harness_text("<imagery>x</imagery>"));
         assert!(is_harness_text("<image name=[Image #1] path=\"ref.png\">"));
         assert!(is_harness_text("\n</image>"));
+        assert!(is_harness_text("[Image: original 2520x150, displayed at 2000x119. Multiply coordinates by 1.26.]"));
+        assert!(is_harness_text("Tool loaded."));
     }
 
     #[test]
