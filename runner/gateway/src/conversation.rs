@@ -278,7 +278,9 @@ mod tests {
         assert!(!is_harness_text("<imagery>x</imagery>"));
         assert!(is_harness_text("<image name=[Image #1] path=\"ref.png\">"));
         assert!(is_harness_text("\n</image>"));
-        assert!(is_harness_text("[Image: original 2520x150, displayed at 2000x119. Multiply coordinates by 1.26.]"));
+        assert!(is_harness_text(
+            "[Image: original 2520x150, displayed at 2000x119. Multiply coordinates by 1.26.]"
+        ));
         assert!(is_harness_text("Tool loaded."));
     }
 
