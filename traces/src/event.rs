@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, ExchangeEnd, OffsetMs, Timestamp, WireFormat};
+use crate::{Digest, ExchangeEnd, Nesting, OffsetMs, Timestamp, ViewedImage, WireFormat};
 
 /// One line of `trace.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,9 +18,17 @@ pub struct TraceEvent {
     pub turn: u32,
     /// Who saw it.
     pub source: Source,
+    /// Whether `at` and `offset_ms` mean nothing: it comes from a file without times.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub untimed: bool,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde asks for")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// Who saw an event.
@@ -47,6 +55,11 @@ pub enum Source {
 pub enum EventKind {
     /// The agent had been exec'd for this turn.
     TurnStarted,
+    /// A message to the agent, as its session file has it.
+    Prompt {
+        /// The message.
+        text: String,
+    },
     /// The agent said something.
     AgentText {
         /// What it said.
@@ -61,6 +74,8 @@ pub enum EventKind {
     ToolStarted(ToolCall),
     /// A tool call returned, or was still in flight when the trial ended.
     ToolFinished(ToolResult),
+    /// What a session file tells of a call beyond what a stream does; follows the call's other events.
+    ToolDetail(ToolDetail),
     /// The model server was asked.
     ModelRequest {
         /// Number of the exchange in `model/exchanges.jsonl`.
@@ -108,7 +123,7 @@ pub enum EventKind {
 }
 
 /// Name of a tool call, unique within its trial and source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ToolCallId(pub String);
 
@@ -142,6 +157,34 @@ pub struct ToolResult {
     pub output_bytes: u64,
     /// Whether `output` was cut.
     pub truncated: bool,
+}
+
+/// What a session file tells of a call beyond what a stream does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolDetail {
+    /// The call.
+    pub id: ToolCallId,
+    /// What lies between it and its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nesting: Option<Nesting>,
+    /// The sub-agent that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The earlier call that it only waits for, feeds or stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls: Option<ToolCallId>,
+    /// Offset at which the model's wish was recorded, if that is not the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issued_ms: Option<OffsetMs>,
+    /// Offset at which the model got an answer, if the work went on after that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned_ms: Option<OffsetMs>,
+    /// Offset at which it was cut off, if it is unfinished and that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off_ms: Option<OffsetMs>,
+    /// Pictures that it put before the model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ViewedImage>,
 }
 
 impl ToolResult {
@@ -261,6 +304,7 @@ mod tests {
             offset_ms: OffsetMs(-5),
             turn: 1,
             source: Source::AgentStream,
+            untimed: false,
             kind: EventKind::ToolStarted(ToolCall {
                 id: ToolCallId("call_1".into()),
                 name: "Bash".into(),

@@ -57,7 +57,7 @@ impl JournalWriter {
         source: Source,
         kind: EventKind,
     ) -> Result<TraceEvent, JournalError> {
-        let event = TraceEvent { seq: self.next_seq, at, offset_ms, turn, source, kind };
+        let event = TraceEvent { seq: self.next_seq, at, offset_ms, turn, source, untimed: false, kind };
         let failed = |source| JournalError::Io { action: "writing to", path: self.path.clone(), source };
         let mut line = serde_json::to_vec(&event).map_err(|error| failed(error.into()))?;
         line.push(b'\n');

@@ -3,20 +3,29 @@
 //!
 //! Nothing in this crate runs anything. It holds the words that every other crate uses, so it depends on none of them.
 
+mod call;
 mod digest;
 mod ending;
 mod event;
 mod exchange;
 mod image;
 mod journal;
+pub mod sources;
 mod time;
+mod words;
 
+pub use call::{Call, Moment, Nesting, ToolKind, ViewedImage, Witness};
 pub use digest::{Digest, DigestError};
 pub use ending::{Ending, FreezeKind, Limit, ModelCause};
 pub use event::{
-    ArtifactState, EventKind, Source, ToolCall, ToolCallId, ToolResult, ToolStatus, TraceEvent, Usage,
+    ArtifactState, EventKind, Source, ToolCall, ToolCallId, ToolDetail, ToolResult, ToolStatus, TraceEvent,
+    Usage,
 };
 pub use exchange::{Exchange, ExchangeEnd, WireFormat};
 pub use image::ImageIdentity;
 pub use journal::{JournalError, JournalReader, JournalStats, JournalWriter};
+pub use sources::{
+    AgentUsage, Arrivals, ArtifactVersion, Counts, Format, Meta, ModelSpan, Records, Said, SaidKind,
+    SourceClock, SourceError,
+};
 pub use time::{Clock, Millis, OffsetMs, Timestamp};

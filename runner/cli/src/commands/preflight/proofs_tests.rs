@@ -50,6 +50,7 @@ fn evidence(kinds: impl IntoIterator<Item = EventKind>) -> Evidence {
         offset_ms: OffsetMs(0),
         turn: 1,
         source: Source::AgentStream,
+        untimed: false,
         kind,
     };
     Evidence {
