@@ -111,7 +111,7 @@ async fn sit(
     };
     let stop = Stop::default();
     let (sender, mut events) = mpsc::unbounded_channel();
-    let mut console = Console::new(1, quiet);
+    let mut console = Console::new(&[(method.id.clone(), 1)], 1, quiet);
     let running = tokio::spawn(dispatch(plan, Arc::new(site), Arc::new(host), stop.clone(), sender));
     let mut outcome = None;
     loop {

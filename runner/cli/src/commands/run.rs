@@ -80,7 +80,11 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         terms: LeaseTerms::default(),
         steps: steps(environment)?,
     };
-    let show = Show { json: args.json, total: plan.trials.len() };
+    let planned = methods.iter().map(|method| {
+        let trials = plan.trials.iter().filter(|spec| spec.method.id == method.id).count();
+        (method.id.clone(), trials)
+    });
+    let show = Show { json: args.json, planned: planned.collect() };
     let stopped = carry_out(plan, site, host, &tasks, rendering, show).await?;
 
     let summary = RunSummary::read(&run)?;
@@ -89,12 +93,29 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     } else {
         println!("{}", summary.table());
         println!("Results: {}", shown.display());
+        println!("{}", next(&shown, stopped, summary.unresolved()));
     }
     Ok(match (stopped, summary.unresolved()) {
         (true, _) => Kind::Stopped.into(),
         (false, 0) => ExitCode::SUCCESS,
         (false, _) => Kind::Incomplete.into(),
     })
+}
+
+/// What to do now.
+fn next(run: &Path, stopped: bool, unresolved: u64) -> String {
+    let run = run.display();
+    if stopped {
+        return format!("Stopped: the same command continues. How it stands: proctor status {run}");
+    }
+    if unresolved > 0 {
+        return format!(
+            "{unresolved} trials are unresolved. Why: proctor status {run}. Those not begun or broken off: the same command \
+             continues. Those that failed on our side or the provider's: \
+             proctor rerun {run} --where 'ending in [\"infra_error\", \"model_error\"]' --reason '…', then the same command."
+        );
+    }
+    format!("Tables with intervals, completion curve, data: proctor report {run} (--help)")
 }
 
 /// Makes the run, continues it, joins it, or adds to it.

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
 use proctor_engine::{EngineEvent, Host, Plan, RunEnd, Site, Stop, run as dispatch};
-use proctor_store::{RunDir, TrialId};
+use proctor_render::RenderStatus;
+use proctor_store::{MethodId, RunDir, TrialId};
 use proctor_tasks::Task;
+use proctor_traces::Ending;
 use tokio::sync::mpsc;
 
 use super::interrupts::Interrupts;
@@ -20,8 +22,8 @@ use crate::rendering::{Rendering, by_id};
 pub(super) struct Show {
     /// Outcomes as JSON.
     pub(super) json: bool,
-    /// How many trials there are.
-    pub(super) total: usize,
+    /// How many trials there are, by method.
+    pub(super) planned: Vec<(MethodId, usize)>,
 }
 
 /// Runs the plan, shows it, and renders behind it. Returns whether the user stopped it.
@@ -35,13 +37,14 @@ pub(super) async fn carry_out(
 ) -> Result<bool, Failure> {
     let stop = Stop::default();
     let (sender, mut events) = mpsc::unbounded_channel();
-    let mut console = Console::new(show.total, show.json);
+    let mut console = Console::new(&show.planned, plan.schedule.jobs, show.json);
     let run = host.run.clone();
     let running = tokio::spawn(dispatch(plan, Arc::new(site), Arc::new(host), stop.clone(), sender));
 
     // Rendering goes on behind the trials, in a task of its own with a queue before it.
     let (queue, waiting) = mpsc::unbounded_channel::<TrialId>();
-    let rendered = tokio::spawn(render_queue(rendering, waiting, run, by_id(tasks)));
+    let (pictures, mut seen) = mpsc::unbounded_channel();
+    let rendered = tokio::spawn(render_queue(rendering, waiting, run, by_id(tasks), pictures));
     let mut interrupts = Interrupts::listen()?;
     let mut tick = tokio::time::interval(Duration::from_secs(1));
     loop {
@@ -61,11 +64,13 @@ pub(super) async fn carry_out(
                     _ => {}
                 }
             }
+            Some(trial) = seen.recv() => console.recovered(&trial),
             () = interrupts.next() => console.say(interrupts.act(&stop)),
             _ = tick.tick() => console.tick(),
         }
     }
     drop(queue);
+    console.finish();
     let end = running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))??;
     let stopped = end == RunEnd::Stopped;
     if let Some(text) = console::why(&end) {
@@ -77,17 +82,20 @@ pub(super) async fn carry_out(
     Ok(stopped)
 }
 
-/// Renders trials as they come, some at a time; returns what went wrong on our side.
+/// Renders trials as they come, some at a time, and names those that are recovered by it; returns what went wrong on our
+/// side.
 async fn render_queue(
     rendering: Option<Rendering>,
     waiting: mpsc::UnboundedReceiver<TrialId>,
     run: RunDir,
     tasks: HashMap<String, Arc<Task>>,
+    recovered: mpsc::UnboundedSender<TrialId>,
 ) -> Vec<String> {
     let Some(rendering) = rendering else { return Vec::new() };
     let ids = stream::unfold(waiting, async |mut waiting| waiting.recv().await.map(|id| (id, waiting)));
-    let results =
-        ids.map(|id| render_one(id, &rendering, &run, &tasks)).buffer_unordered(rendering.at_a_time);
+    let results = ids
+        .map(|id| render_one(id, &rendering, &run, &tasks, &recovered))
+        .buffer_unordered(rendering.at_a_time);
     let mut problems: Vec<String> = results.filter_map(|problem| async { problem }).collect().await;
     if let Err(failure) = rendering.close().await {
         problems.push(format!("closing the renderer: {failure}"));
@@ -100,11 +108,17 @@ async fn render_one(
     rendering: &Rendering,
     run: &RunDir,
     tasks: &HashMap<String, Arc<Task>>,
+    recovered: &mpsc::UnboundedSender<TrialId>,
 ) -> Option<String> {
     let task = tasks.get(id.task())?;
     let folder = run.trial(&id);
     let result = match folder.outcome() {
-        Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(drop),
+        Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(|status| {
+            if outcome.ending == Ending::TimedOut && status == Some(RenderStatus::Rendered) {
+                // Whoever shows it may be gone.
+                let _ = recovered.send(id.clone());
+            }
+        }),
         Ok(None) => Ok(()),
         Err(error) => Err(error.into()),
     };

@@ -1,5 +1,7 @@
-//! What a run looks like while it goes on: on a terminal a line per running trial that is kept up to date, elsewhere
-//! one plain line per change.
+//! What a run looks like while it goes on: on a terminal how far each method has come and a line per running trial, kept
+//! up to date; elsewhere a plain line when a trial begins and ends, and once a minute how far all of it has come.
+
+mod tally;
 
 use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal as _;
@@ -7,9 +9,16 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proctor_engine::{EngineEvent, Phase, RunEnd};
-use proctor_store::{Outcome, TrialId};
+use proctor_store::{MethodId, Outcome, TrialId};
 use proctor_traces::{Ending, Limit};
 use tracing_subscriber::filter::LevelFilter;
+
+use self::tally::Tally;
+
+/// How often a run that nobody watches says how far it has come.
+const REPORT: Duration = Duration::from_secs(60);
+/// Runs with more methods than this show them in one line.
+const METHODS_SHOWN: usize = 12;
 
 /// Sends the log to stderr: warnings, or more with `-v`.
 pub(crate) fn log_to_stderr(verbose: u8) {
@@ -24,10 +33,16 @@ pub(crate) fn log_to_stderr(verbose: u8) {
 /// Shows the events of a run on stderr.
 pub(crate) struct Console {
     bars: Option<MultiProgress>,
+    /// The lines above those of the trials: all in one, then one per method.
+    heads: Vec<ProgressBar>,
+    quiet: bool,
     running: HashMap<TrialId, Line>,
     busy: HashSet<TrialId>,
-    total: usize,
-    done: usize,
+    tally: Tally,
+    /// Trials that were done before, and have not been told of yet.
+    before: usize,
+    started: Instant,
+    told: Instant,
 }
 
 /// What there is to say about a run that ended before all was done.
@@ -58,25 +73,37 @@ struct Line {
 }
 
 impl Console {
-    /// For `total` trials; `quiet` shows nothing.
-    pub(crate) fn new(total: usize, quiet: bool) -> Self {
+    /// For so many trials of each method, `jobs` at a time; `quiet` shows no progress.
+    pub(crate) fn new(planned: &[(MethodId, usize)], jobs: usize, quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal() && !quiet;
+        let bars = terminal.then(MultiProgress::new);
+        let methods = if (2..=METHODS_SHOWN).contains(&planned.len()) { planned.len() } else { 0 };
+        let trials: usize = planned.iter().map(|(_, trials)| trials).sum();
+        let heads = if trials > 1 { 1 + methods } else { 0 };
+        let heads = bars.iter().flat_map(|bars| (0..heads).map(|_| new_bar(bars, "{msg}"))).collect();
         Self {
-            bars: terminal.then(MultiProgress::new),
+            bars,
+            heads,
+            quiet,
             running: HashMap::new(),
             busy: HashSet::new(),
-            total,
-            done: 0,
+            tally: Tally::new(planned, jobs),
+            before: 0,
+            started: Instant::now(),
+            told: Instant::now(),
         }
+    }
+
+    /// The artifact of a trial that timed out renders.
+    pub(crate) fn recovered(&mut self, trial: &TrialId) {
+        self.tally.recovered(trial.method());
     }
 
     /// Shows one event.
     pub(crate) fn show(&mut self, event: &EngineEvent) {
+        self.count(event);
         match event {
-            EngineEvent::Skipped { trial } => {
-                self.done += 1;
-                self.say(&format!("{} {trial}: done before", self.count()));
-            }
+            EngineEvent::Skipped { .. } => {}
             EngineEvent::Busy { trial, owner } => {
                 // It is looked at again and again.
                 if self.busy.insert(trial.clone()) {
@@ -106,9 +133,9 @@ impl Console {
                 ));
             }
             EngineEvent::Finished(outcome) => {
-                self.done += 1;
                 self.end(&outcome.trial);
-                self.say(&format!("{} {}", self.count(), describe(outcome)));
+                let (done, planned) = (self.tally.done(), self.tally.planned());
+                self.say(&format!("[{done}/{planned}] {}", describe(outcome)));
             }
             EngineEvent::Cancelled { trial } => {
                 self.end(trial);
@@ -121,8 +148,54 @@ impl Console {
         }
     }
 
-    /// Brings elapsed times up to date.
-    pub(crate) fn tick(&self) {
+    /// Counts along.
+    fn count(&mut self, event: &EngineEvent) {
+        match event {
+            EngineEvent::Skipped { trial } => {
+                self.tally.done_elsewhere(trial.method());
+                // They come all at once, and may be thousands.
+                self.before += 1;
+                return;
+            }
+            EngineEvent::Entered { trial, .. } if !self.running.contains_key(trial) => {
+                self.tally.began(trial.method());
+            }
+            EngineEvent::Finished(outcome) => {
+                self.tally.stopped(outcome.trial.method());
+                self.tally.ended(outcome);
+            }
+            EngineEvent::Cancelled { trial } | EngineEvent::Failed { trial, .. } => {
+                self.tally.stopped(trial.method());
+            }
+            _ => {}
+        }
+        self.tell_what_was_before();
+    }
+
+    fn tell_what_was_before(&mut self) {
+        match std::mem::take(&mut self.before) {
+            0 => {}
+            before => {
+                self.say(&format!("{before} trials are done already: {}", self.tally.line(Duration::ZERO)));
+            }
+        }
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn finish(&mut self) {
+        self.tell_what_was_before();
+        self.heads.drain(..).for_each(|head| head.finish_and_clear());
+    }
+
+    /// Brings what is shown up to date.
+    pub(crate) fn tick(&mut self) {
+        let line = self.tally.line(self.started.elapsed());
+        if self.bars.is_none() && !self.quiet && self.told.elapsed() >= REPORT {
+            self.told = Instant::now();
+            self.say(&line);
+        }
+        let lines = std::iter::once(line).chain(self.tally.lines());
+        self.heads.iter().zip(lines).for_each(|(head, line)| head.set_message(line));
         for (trial, line) in &self.running {
             if let Some(bar) = &line.bar {
                 bar.set_message(line.text(trial));
@@ -151,9 +224,7 @@ impl Console {
         let bars = self.bars.as_ref();
         let line = self.running.entry(trial.clone()).or_insert_with(|| Line {
             bar: bars.map(|bars| {
-                let plain = ProgressStyle::with_template("{spinner} {msg}");
-                let bar = bars.add(ProgressBar::new_spinner());
-                bar.set_style(plain.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+                let bar = new_bar(bars, "{spinner} {msg}");
                 bar.enable_steady_tick(Duration::from_millis(250));
                 bar
             }),
@@ -166,7 +237,8 @@ impl Console {
         (line.phase, line.since, line.budget) = (name, Instant::now(), budget);
         match &line.bar {
             Some(bar) => bar.set_message(line.text(trial)),
-            None => eprintln!("{trial}: {name}"),
+            None if phase == Phase::Prepare && !self.quiet => eprintln!("{trial}: begins"),
+            None => {}
         }
     }
 
@@ -175,10 +247,14 @@ impl Console {
             bar.finish_and_clear();
         }
     }
+}
 
-    fn count(&self) -> String {
-        format!("[{}/{}]", self.done, self.total)
-    }
+fn new_bar(bars: &MultiProgress, template: &str) -> ProgressBar {
+    let bar = bars.add(ProgressBar::new_spinner());
+    bar.set_style(
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar
 }
 
 impl Line {
