@@ -12,6 +12,7 @@ mod image;
 mod journal;
 pub mod sources;
 mod time;
+mod trace;
 mod words;
 
 pub use call::{Call, Moment, Nesting, ToolKind, ViewedImage, Witness};
@@ -29,3 +30,6 @@ pub use sources::{
     SourceClock, SourceError,
 };
 pub use time::{Clock, Millis, OffsetMs, Timestamp};
+pub use trace::{
+    ClockEstimate, SourceFile, SourceReport, Tally, Trace, TraceError, UsageDifference, UsageReport,
+};

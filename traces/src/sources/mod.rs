@@ -12,7 +12,7 @@ mod detect;
 mod gemini;
 mod journal;
 mod json;
-mod lines;
+pub(crate) mod lines;
 mod opencode;
 mod pi;
 mod qwen;
@@ -31,6 +31,10 @@ pub use records::{
 
 use self::json::Object;
 use self::records::Builder;
+
+/// The name of a tool whose call is known by its result alone.
+pub(crate) const ORPHAN: &str = Builder::ORPHAN;
+
 use crate::{Moment, Timestamp, Witness};
 
 /// A format of agent records.

@@ -44,6 +44,8 @@ pub struct Records {
     pub(crate) aliases: HashMap<String, ToolCallId>,
     /// Calls that changed files, in order, whatever tool it was.
     pub(crate) patched: Vec<ToolCallId>,
+    /// Tokens by message: a sub-agent's may be told by two files.
+    pub(crate) messages: HashMap<String, Usage>,
 }
 
 /// What the times of a source count from.
@@ -249,6 +251,7 @@ impl Builder {
             agents: BTreeMap::new(),
             aliases: HashMap::new(),
             patched: Vec::new(),
+            messages: HashMap::new(),
         };
         Self {
             records,
@@ -406,6 +409,7 @@ impl Builder {
             }
             self.records.usage.total = Some(total);
         }
+        self.records.messages = self.usage_by_message;
         let any = !self.records.calls.is_empty() || !self.records.said.is_empty();
         self.records.turns = self.records.turns.max(u32::from(any));
         self.records
