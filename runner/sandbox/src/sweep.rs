@@ -1,9 +1,13 @@
 //! Finding and removing what a dead runner left behind, by label. Whether an owner is alive is the caller's to say.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bollard::Docker;
-use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
+use bollard::errors::Error;
+use bollard::query_parameters::{
+    InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+};
 use serde::Serialize;
 
 use crate::SandboxError;
@@ -16,6 +20,9 @@ pub const TRIAL_LABEL: &str = "proctor.trial";
 pub const OWNER_LABEL: &str = "proctor.owner";
 /// Label with what the container is for: `agent` or `render`.
 pub const KIND_LABEL: &str = "proctor.kind";
+
+/// How long a removal that somebody else has begun is waited for.
+const REMOVAL_BY_ANOTHER: Duration = Duration::from_secs(30);
 
 /// A container that was found without a living owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -58,11 +65,24 @@ pub(crate) async fn sweep(
     Ok(swept)
 }
 
-async fn remove(docker: &Docker, id: &str) -> Result<(), bollard::errors::Error> {
+async fn remove(docker: &Docker, id: &str) -> Result<(), Error> {
     let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
     match docker.remove_container(id, Some(options)).await {
-        // Somebody else was faster: it is gone, which is all that was wanted.
-        Err(bollard::errors::Error::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
+        Err(error @ Error::DockerResponseServerError { status_code: 409, .. }) => {
+            // Somebody else is at it; what is swept is gone afterwards all the same.
+            let gone = tokio::time::timeout(REMOVAL_BY_ANOTHER, gone(docker, id)).await;
+            gone.map_err(|_| error)
+        }
+        // Somebody else was faster.
+        Err(Error::DockerResponseServerError { status_code: 404, .. }) => Ok(()),
         other => other,
+    }
+}
+
+/// Returns when there is no such container any more.
+async fn gone(docker: &Docker, id: &str) {
+    let there = || docker.inspect_container(id, None::<InspectContainerOptions>);
+    while !matches!(there().await, Err(Error::DockerResponseServerError { status_code: 404, .. })) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -45,7 +45,10 @@ pub fn write_evidence(path: &Path, value: &impl Serialize) -> Result<(), StoreEr
 pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<bool, StoreError> {
     let failed = |error: io::Error| StoreError::io("writing", path)(error);
     let file = temporary(path, &json(path, value)?).and_then(synced).map_err(failed)?;
-    match fs::hard_link(file.path(), path) {
+    let linked = fs::hard_link(file.path(), path);
+    // Before the disk is waited for: whoever kills us then leaves no second name.
+    drop(file);
+    match linked {
         Ok(()) => sync_folder_of(path).map_err(failed).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(failed(error)),

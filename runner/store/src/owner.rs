@@ -83,8 +83,7 @@ impl Holder {
     /// This process, as part of `job`.
     pub fn this_process(job: Option<String>) -> std::io::Result<Self> {
         let Owner { boot, pid, start } = Owner::this_process()?;
-        let host = fs::read_to_string("/proc/sys/kernel/hostname")?.trim().to_owned();
-        Ok(Self { host, boot, namespace: namespace()?, pid, start, job, since: Timestamp::now() })
+        Ok(Self { host: host()?, boot, namespace: namespace()?, pid, start, job, since: Timestamp::now() })
     }
 
     /// The holder named in the file at `path`, if it names one.
@@ -95,6 +94,18 @@ impl Holder {
     /// The process, as containers and folders name it.
     pub fn owner(&self) -> Owner {
         Owner { boot: self.boot.clone(), pid: self.pid, start: self.start }
+    }
+
+    /// Whether the process has ended, as far as what it left on this machine goes: one that ran before the machine was
+    /// started again has, one of another machine is not ours to judge.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self.life() {
+            Life::Alive => false,
+            Life::Dead => true,
+            Life::Unknown => {
+                host().is_ok_and(|host| host == self.host) && boot_id().is_ok_and(|boot| boot != self.boot)
+            }
+        }
     }
 
     pub(crate) fn life(&self) -> Life {
@@ -117,6 +128,10 @@ impl fmt::Display for Holder {
             None => Ok(()),
         }
     }
+}
+
+fn host() -> std::io::Result<String> {
+    fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned())
 }
 
 fn boot_id() -> std::io::Result<String> {

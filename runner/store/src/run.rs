@@ -15,8 +15,8 @@ use walkdir::WalkDir;
 use crate::atomic::{TEMPORARY, check_schema, write_json_once};
 use crate::folder::{owned_folder, remove_orphans};
 use crate::{
-    Attempt, Holder, IdError, Lease, LeaseHolder, LeaseTerms, MethodId, Owner, RerunRecord, Sightings,
-    StoreError, Survey, TaskFacts, TrialDir, TrialId, read_json, write_json,
+    Attempt, Holder, IdError, Lease, LeaseHolder, LeaseTerms, MethodId, RerunRecord, Sightings, StoreError,
+    Survey, TaskFacts, TrialDir, TrialId, read_json, write_json,
 };
 
 /// `run.json`: the resolved plan, and what it was resolved with.
@@ -302,10 +302,8 @@ impl RunDir {
 
     /// A new folder for what is mounted into a room. Its name says nothing: an agent can read where its mounts come
     /// from, and the name of a task is not for its eyes (DESIGN §3.5).
-    pub fn new_room(&self, owner: &Owner) -> Result<TempDir, StoreError> {
-        let rooms = self.rooms();
-        fs::create_dir_all(&rooms).map_err(StoreError::io("creating", &rooms))?;
-        owned_folder(&rooms, owner)
+    pub fn new_room(&self, owner: &Holder) -> Result<TempDir, StoreError> {
+        owned_folder(&self.rooms(), owner)
     }
 
     /// Removes what runners that are gone have left in `rooms/`, and `rooms/` itself if nothing is in it.

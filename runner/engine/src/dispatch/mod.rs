@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proctor_store::{
-    Holder, LeaseTerms, MethodId, Outcome, RunDir, Sightings, StoreError, Survey, TrialId, current, resume,
+    Holder, LeaseTerms, MethodId, Outcome, RunDir, Sightings, StoreError, Survey, TrialDir, TrialId, current,
+    resume,
 };
 use proctor_traces::Limit;
 use tokio::sync::mpsc;
@@ -307,10 +308,7 @@ impl Shared {
     async fn run_one(&self, spec: &TrialSpec) -> Verdict {
         let folder = self.site.run.trial(&spec.id);
         if folder.is_done() {
-            return match folder.tidy(&self.site.holder, self.site.terms, &self.sightings) {
-                Ok(()) => Verdict::Elsewhere,
-                Err(error) => Verdict::Failed(EngineError::from(error).chain()),
-            };
+            return self.done_elsewhere(&folder);
         }
         let input = match spec.method.needs.as_ref().map(|need| (need, need.meet(&self.site.run, &spec.id))) {
             None => None,
@@ -324,7 +322,7 @@ impl Shared {
         };
         let lease = match folder.lease(&self.site.holder, self.site.terms, &self.sightings) {
             Ok(lease) => lease,
-            Err(StoreError::AlreadyDone { .. }) => return Verdict::Elsewhere,
+            Err(StoreError::AlreadyDone { .. }) => return self.done_elsewhere(&folder),
             Err(StoreError::Busy { owner, .. }) => return Verdict::Busy(owner),
             Err(error) if error.is_disk_full() => return Verdict::DiskFull(EngineError::from(error).chain()),
             Err(error) => return Verdict::Failed(EngineError::from(error).chain()),
@@ -358,6 +356,14 @@ impl Shared {
             Err(EngineError::Store(StoreError::AlreadyDone { .. })) => Verdict::Elsewhere,
             Err(error) if error.is_disk_full() => Verdict::DiskFull(error.chain()),
             Err(error) => Verdict::Failed(error.chain()),
+        }
+    }
+
+    /// Somebody else has finished it, and may have been killed before all was in its place.
+    fn done_elsewhere(&self, folder: &TrialDir) -> Verdict {
+        match folder.tidy(&self.site.holder, self.site.terms, &self.sightings) {
+            Ok(()) => Verdict::Elsewhere,
+            Err(error) => Verdict::Failed(EngineError::from(error).chain()),
         }
     }
 }

@@ -59,9 +59,8 @@ fn for_want_of_room(folder: &TrialDir, outcome: &mut Outcome) -> Option<EngineEr
         Ending::InfraError { message, .. } if disk::is_full(message) => Some(message.clone()),
         _ => None,
     };
-    let scarce = disk::free(folder.path()).filter(|free| *free < disk::RESERVE);
-    let message =
-        said.or_else(|| scarce.map(|free| format!("{free} bytes were free at the end of a try")))?;
+    let scarce = disk::enough(folder.path()).err();
+    let message = said.or_else(|| scarce.map(|error| error.chain()))?;
     if outcome.ending != Ending::Cancelled {
         let stage = "keeping the evidence".to_owned();
         outcome.ending = Ending::InfraError { stage, message: message.clone() };

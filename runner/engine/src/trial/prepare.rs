@@ -67,8 +67,8 @@ impl Prepared {
             .into_iter()
             .next()
             .ok_or(EngineError::Broken { part: "a task without turns" })?;
-        let room = host.run.new_room(&host.holder.owner())?;
-        let control = owned_folder(&host.runtime, &host.holder.owner())?;
+        let room = host.run.new_room(&host.holder)?;
+        let control = owned_folder(&host.runtime, &host.holder)?;
         set_mode(control.path(), 0o755)?;
         let (workspace, home) = (room.path().join("work"), room.path().join("home"));
         for folder in [&workspace, &home] {

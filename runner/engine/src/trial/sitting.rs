@@ -27,7 +27,7 @@ use crate::method::ModelSource;
 use crate::plan::task_facts;
 use crate::record::Recorder;
 use crate::watch::{ArtifactWatch, watch_disk};
-use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec};
+use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec, disk};
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_millis(500);
@@ -129,6 +129,8 @@ impl Sitting<'_> {
         let result = self.with_model(&prepared, outcome, marks, recorder).await;
         // Done whatever came before; the first error is the one to tell.
         let written = writing.finish().await.during("writing the trace");
+        // Asked before the room's files are cleared away, which may be what there was no room beside.
+        let room = disk::enough(self.evidence.path()).during("keeping the evidence");
         // On a thread of its own: an agent may have left so much that it takes minutes, and other trials have deadlines.
         let cleared = tokio::task::spawn_blocking(move || prepared.clear()).await;
         let cleared = cleared.unwrap_or(Err(EngineError::Broken { part: "the clearing up" }));
@@ -136,7 +138,7 @@ impl Sitting<'_> {
             // The evidence is complete: what stays in `rooms/` costs space, and no trial.
             tracing::warn!(trial = %self.spec.id, error = error.chain(), "the room's files were not all removed");
         }
-        result.and(written)
+        result.and(written).and(room)
     }
 
     /// Opens the gateway around the rest, if the agent asks a model.
