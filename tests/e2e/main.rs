@@ -14,10 +14,13 @@
 
 mod agents;
 mod controls;
+mod crashes;
 mod deadline;
 mod endings;
 mod errors;
+mod full_disk;
 mod hostile;
+mod joined;
 mod live;
 mod plans;
 mod preflight;

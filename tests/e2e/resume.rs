@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use nix::sys::signal::Signal;
 use proctor_store::TryRecord;
 use proctor_traces::Digest;
 
-use crate::support::{Run, Trial, read_trace, sample, unique, world};
+use crate::support::{Run, Trial, is_legal, read_trace, sample, unique, world};
 
 /// Works until it is told to stop, or until its budget ends.
 const WAITING: &str =
@@ -51,11 +51,7 @@ fn a_killed_run_leaves_evidence_and_is_finished_by_the_next() {
     live.signal(Signal::SIGKILL);
     assert_eq!(live.end().code, None, "killed by a signal");
     // Nobody tells the room to end: it notices.
-    let start = Instant::now();
-    while !world::processes_with(&marker).is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(20), "processes outlive their runner");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    world::no_process_with(&marker);
     for evidence in ["trace.jsonl", "raw/stdout.jsonl", "prompt/TASK.md"] {
         assert!(tried.join(evidence).exists(), "{evidence}");
     }
@@ -116,15 +112,34 @@ fn interrupted_twice_a_run_cancels_and_can_be_continued() {
 }
 
 #[test]
-fn two_runs_of_the_same_folder_do_not_meet_in_a_trial() {
-    let run = Run::over_one().shell(WAITING).args(["--budget", "60s"]);
-    let mut first = run.start();
-    let work = first.workspace_with("ready");
-    let second = run.start().end();
-    assert_eq!(second.code, Some(4), "the trial is not its own to finish: {}", run.stderr());
-    assert!(run.stderr().contains("is being run by"), "{}", run.stderr());
-    assert!(work.join("ready").exists() && first.is_running(), "the first goes on undisturbed");
+fn interrupted_thrice_a_run_ends_at_once_and_the_next_clears_up() {
+    let marker = unique("thrice-");
+    // So many files that cancelling takes its time, which the third interrupt does not wait for.
+    let litter = "mkdir many; (cd many; for i in $(seq 20000); do : > $i; done)";
+    let run = Run::over_one().shell(&format!(
+        ": {marker}; [ -e TASK.md ] && echo 'digraph {{ a }}' > artifact.dot; {litter}; touch ready; \
+         while [ ! -e stop ]; do sleep 0.05; done"
+    ));
+    let mut live = run.start_as("impatient", &[]);
+    let old = live.workspace_with("ready");
+    while live.is_running() {
+        live.signal(Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let ended = live.end();
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr());
+    assert!(ended.stderr().contains("no new trials"), "{}", ended.stderr());
+    assert!(!ended.stderr().contains("command/1: cancelled"), "it did not wait: {}", ended.stderr());
+    assert!(old.exists(), "its room is left to the next start");
+    let tried = run.out().join("trials/vao/flow-approval/command/1/tries/1");
+    assert!(!tried.join("try.json").exists());
+    is_legal(&tried);
+    world::no_process_with(&marker);
+
+    let mut live = run.start_as("again", &[]);
+    let work = live.workspace_beside(std::slice::from_ref(&old), "ready");
     fs::write(work.join("stop"), "").unwrap();
-    let trial = first.end().with_code(0).trial();
-    assert_eq!((trial.ending(), trial.outcome.r#try), ("completed", 1));
+    let trial = live.end().with_code(0).trial();
+    assert_eq!((trial.ending(), trial.outcome.r#try), ("completed", 2));
+    assert!(!old.exists());
 }

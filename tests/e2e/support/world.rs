@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::run::PATIENCE;
 
 /// Runs the engine's own command line.
 pub(crate) fn docker(arguments: &[&str]) -> String {
@@ -36,6 +39,13 @@ pub(crate) fn containers_of(out: &Path) -> Vec<String> {
     agents.lines().chain(renderings.lines()).map(str::to_owned).collect()
 }
 
+/// The processes that own the containers of a run's agents, as labels name them.
+pub(crate) fn owners_of_containers_of(out: &Path) -> Vec<String> {
+    let filter = format!("label=proctor.run={}", out.display());
+    let format = r#"{{.Label "proctor.owner"}}"#;
+    docker(&["ps", "--all", "--filter", &filter, "--format", format]).lines().map(str::to_owned).collect()
+}
+
 /// The toolchain image.
 pub(crate) fn image() -> String {
     let output = super::proctor().args(["image", "status", "--json"]).output().expect("the program runs");
@@ -55,4 +65,13 @@ pub(crate) fn processes_with(marker: &str) -> Vec<u32> {
         *id != own && line.windows(marker.len()).any(|window| window == marker.as_bytes())
     })
     .collect()
+}
+
+/// Waits until no process has `marker` in its command line: nobody tells the room of a dead runner to end, it notices.
+pub(crate) fn no_process_with(marker: &str) {
+    let start = Instant::now();
+    while !processes_with(marker).is_empty() {
+        assert!(start.elapsed() < PATIENCE, "processes outlive their runner");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
