@@ -1,13 +1,16 @@
 //! Renders what agents left: the stage after `run`, and the same code for `proctor render --run`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::Arc;
 
 use proctor_render::{Asset, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions};
 use proctor_sandbox::{OWNER_LABEL, RUN_LABEL, Sandbox};
-use proctor_store::{Outcome, TrialDir, owned_folder, read_json, write_atomic, write_json};
+use proctor_store::{
+    Holder, LeaseTerms, Outcome, Sightings, TrialDir, owned_folder, read_json, write_atomic, write_json,
+};
 use proctor_tasks::Task;
-use proctor_traces::ArtifactState;
+use proctor_traces::{ArtifactState, Digest};
 
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -16,12 +19,17 @@ use crate::laboratory::{Laboratory, processors};
 /// Artifacts rendered at a time if nobody says how many; each rendering has a container of its own.
 pub(crate) const AT_A_TIME: usize = 2;
 
+/// The record of a rendering, beside its picture.
+const RECORD: &str = "render.json";
+
 /// A renderer with the sockets' folder that it needs.
 pub(crate) struct Rendering {
     renderer: Renderer,
     image: proctor_traces::ImageIdentity,
     /// Artifacts rendered at a time.
     pub(crate) at_a_time: usize,
+    holder: Holder,
+    sightings: Sightings,
     _scratch: tempfile::TempDir,
 }
 
@@ -47,7 +55,14 @@ impl Rendering {
             concurrency: at_a_time,
         };
         let renderer = Renderer::new(Arc::clone(&laboratory.sandbox) as Arc<dyn Sandbox>, options);
-        Ok(Self { renderer, image: laboratory.image.clone(), at_a_time, _scratch: scratch })
+        Ok(Self {
+            renderer,
+            image: laboratory.image.clone(),
+            at_a_time,
+            holder: laboratory.holder.clone(),
+            sightings: Sightings::default(),
+            _scratch: scratch,
+        })
     }
 
     /// Renders one job.
@@ -69,15 +84,18 @@ impl Rendering {
         });
         let Some((artifact, digest)) = present else { return Ok(None) };
         let place = folder.render();
-        let record_path = place.join("render.json");
-        if let Ok(before) = read_json::<RenderRecord>(&record_path, "rendering") {
-            let same =
-                before.source == digest && before.settings == task.render && before.image == self.image;
-            let whole = before.status != RenderStatus::Rendered || place.join("output.png").is_file();
-            if same && whole && before.mode == task.mode() {
-                return Ok(Some(before.status));
-            }
+        if let Some(status) = self.done_before(&place, digest, task) {
+            return Ok(Some(status));
         }
+        // Of several processes that run the same plan, one renders a trial; it may have done so just now.
+        let Some(_lease) = folder.lease_rendering(&self.holder, LeaseTerms::default(), &self.sightings)?
+        else {
+            return Ok(None);
+        };
+        if let Some(status) = self.done_before(&place, digest, task) {
+            return Ok(Some(status));
+        }
+        let record_path = place.join(RECORD);
         let job = RenderJob {
             assets: assets(task),
             ..RenderJob::new(
@@ -98,6 +116,17 @@ impl Rendering {
         }
         write_json(&record_path, &rendering.record)?;
         Ok(Some(rendering.status))
+    }
+
+    /// What came of an earlier rendering of the same bytes with the same image and settings.
+    fn done_before(&self, place: &Path, source: Digest, task: &Task) -> Option<RenderStatus> {
+        let before = read_json::<RenderRecord>(&place.join(RECORD), "rendering").ok()?;
+        let same = before.source == source
+            && before.settings == task.render
+            && before.image == self.image
+            && before.mode == task.mode();
+        let whole = before.status != RenderStatus::Rendered || place.join("output.png").is_file();
+        (same && whole).then_some(before.status)
     }
 
     /// Closes the warm browsers.

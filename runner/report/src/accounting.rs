@@ -286,3 +286,175 @@ pub fn check(rows: &Rows, verdicts: &[Verdict], rules: &Rules) -> Result<(), Acc
     }
     Ok(())
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use proctor_store::{Attempt, MethodId, MethodRecord, RunRecord, TaskFacts, TaskRecord, TrialId};
+    use proctor_traces::{Digest, ImageIdentity, Millis, Timestamp};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::row::Ended;
+
+    const RULES: Rules = Rules {
+        provider_errors: ProviderErrors::Unresolved,
+        recover: Recover::Timeouts,
+        basis: Basis::Judge,
+    };
+
+    pub(crate) fn ended(ending: Ending, render: RenderState, judged: Judged) -> Ended {
+        Ended {
+            ending,
+            artifact: "present",
+            render,
+            render_ms: Some(Millis(5)),
+            judged,
+            score: None,
+            started_at: Some(Timestamp::from_millis(0)),
+            ended_at: None,
+            budget_ms: Millis(1000),
+            agent_ms: Millis(900),
+            model_ms: Millis(10),
+            provider_wait_ms: Millis(90),
+            place_ms: Millis(1000),
+            asleep_ms: 0,
+            overrun_ms: None,
+            last_write_ms: None,
+            tokens: proctor_traces::Usage::default(),
+            exchanges: 0,
+            tool_calls: 0,
+            versions: 0,
+            tries: 1,
+            runner: None,
+            prompt: Digest::of(b""),
+            strange: Vec::new(),
+        }
+    }
+
+    /// A run of one method with one task per state.
+    pub(crate) fn rows(states: Vec<RowState>) -> Rows {
+        let digest = Digest::of(b"");
+        let method = MethodId::try_from("m".to_owned()).unwrap();
+        let facts = TaskFacts { category: "flowchart".into(), ..TaskFacts::default() };
+        let task = |at: usize| TaskRecord {
+            id: format!("t{at}"),
+            suite: "vao".into(),
+            digest,
+            facts: facts.clone(),
+        };
+        let record = RunRecord {
+            schema: RunRecord::SCHEMA,
+            name: "r".into(),
+            created_at: Timestamp::from_millis(0),
+            version: "1".into(),
+            image: ImageIdentity {
+                reference: "x".into(),
+                id: "sha256:1".into(),
+                inputs: digest,
+                packages: digest,
+            },
+            methods: vec![MethodRecord {
+                id: method.clone(),
+                track: "agent".into(),
+                harness: "codex@1".into(),
+                model: None,
+                budget_ms: Millis(1000),
+                settings: Default::default(),
+                harness_digest: digest,
+            }],
+            tasks: (0..states.len()).map(task).collect(),
+            attempts: 1,
+            limits: Default::default(),
+            prices: Default::default(),
+            plan: None,
+            extended: Vec::new(),
+        };
+        let row = |(at, state): (usize, RowState)| Row {
+            trial: TrialId::new("vao", &format!("t{at}"), method.clone(), Attempt::nth(1)).unwrap(),
+            task: Arc::new(record.tasks[at].clone()),
+            method: 0,
+            superseded: 0,
+            state,
+        };
+        let rows = states.into_iter().enumerate().map(row).collect();
+        Rows { rows, record, problems: Vec::new() }
+    }
+
+    fn state() -> impl Strategy<Value = RowState> {
+        let text = String::new;
+        let ending = prop_oneof![
+            Just(Ending::Cancelled),
+            Just(Ending::InfraError { stage: text(), message: text() }),
+            Just(Ending::TimedOut),
+            Just(Ending::OutOfMemory),
+            Just(Ending::ModelError { cause: ModelCause::Provider, message: text() }),
+            Just(Ending::ModelError { cause: ModelCause::Request, message: text() }),
+            Just(Ending::AgentError { message: text() }),
+            Just(Ending::NoArtifact),
+            Just(Ending::Completed),
+        ];
+        let render = prop_oneof![
+            Just(RenderState::NoArtifact),
+            Just(RenderState::NotTried),
+            Just(RenderState::Rendered),
+            Just(RenderState::Failed("blank".into())),
+        ];
+        let judged = prop_oneof![Just(Judged::No), Just(Judged::Partly), Just(Judged::Yes)];
+        prop_oneof![
+            1 => (0..3u32).prop_map(|tries| RowState::Pending { tries }),
+            1 => Just(RowState::Unreadable),
+            8 => (ending, render, judged).prop_map(|(e, r, j)| RowState::Ended(Box::new(ended(e, r, j)))),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_the_accounts_add_up(states in prop::collection::vec(state(), 0..30), fail: bool, any: bool, judged: bool) {
+            let rows = rows(states);
+            let rules = Rules {
+                provider_errors: if fail { ProviderErrors::Fail } else { ProviderErrors::Unresolved },
+                recover: if any { Recover::Any } else { Recover::Timeouts },
+                basis: if judged { Basis::Judge } else { Basis::Rendering },
+            };
+            let verdicts: Vec<Verdict> = rows.rows.iter().map(|row| rules.of(row)).collect();
+            prop_assert!(check(&rows, &verdicts, &rules).is_ok());
+            let accounts = crate::figures::Accounts::new(&rows, &verdicts, rules.basis);
+            let all: Vec<usize> = (0..rows.rows.len()).collect();
+            let it = accounts.figures(&all, false);
+            prop_assert_eq!(it.classes.values().sum::<u64>(), it.registered);
+            let coverage = [&it.completed, &it.timeouts, &it.failures, &it.unresolved];
+            prop_assert_eq!(coverage.iter().map(|rate| rate.numerator).sum::<u64>(), it.registered);
+            prop_assert_eq!(it.failures_by_cause.values().sum::<u64>(), it.failures.numerator);
+            prop_assert_eq!(it.unresolved_by_reason.values().sum::<u64>(), it.classes[&Class::U]);
+            let curve = accounts.curve(0, false, &all);
+            prop_assert_eq!(curve.completed.numerator, it.completed.numerator);
+            prop_assert_eq!(curve.steps.last().map_or(0, |last| last.1), it.completed.numerator);
+        }
+    }
+
+    #[test]
+    fn accounts_that_do_not_add_up_are_found() {
+        let good = || RowState::Ended(Box::new(ended(Ending::Completed, RenderState::Rendered, Judged::Yes)));
+        let whole = rows(vec![good(), good()]);
+        let verdicts: Vec<Verdict> = whole.rows.iter().map(|row| RULES.of(row)).collect();
+        check(&whole, &verdicts, &RULES).unwrap();
+
+        let mut twice = whole.clone();
+        twice.rows[1] = twice.rows[0].clone();
+        let found = check(&twice, &verdicts, &RULES);
+        assert!(matches!(found, Err(AccountingError::Surplus { .. })), "{found:?}");
+
+        let mut missing = whole.clone();
+        missing.rows.pop();
+        let found = check(&missing, &verdicts[..1], &RULES);
+        assert!(matches!(found, Err(AccountingError::Missing { missing: 1 })), "{found:?}");
+
+        for class in [Class::R, Class::F, Class::U] {
+            let wrong = [verdicts[0], Verdict { class, ..verdicts[1] }];
+            let found = check(&whole, &wrong, &RULES);
+            assert!(matches!(found, Err(AccountingError::Contradiction { .. })), "{found:?}");
+        }
+    }
+}

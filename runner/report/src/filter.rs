@@ -235,3 +235,42 @@ fn cause(ending: &Ending) -> &str {
         _ => "",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounting::tests::{ended, rows};
+    use crate::{Judged, ProviderErrors, Recover, RenderState, judge};
+
+    fn select(expression: &str) -> Result<Vec<usize>, FilterError> {
+        let state = |ending| RowState::Ended(Box::new(ended(ending, RenderState::Rendered, Judged::No)));
+        let rows =
+            rows(vec![state(Ending::Completed), RowState::Pending { tries: 1 }, state(Ending::TimedOut)]);
+        let (_, verdicts) = judge(&rows, ProviderErrors::Unresolved, Recover::Timeouts);
+        rows.select(&verdicts, expression)
+    }
+
+    #[test]
+    fn an_expression_chooses_trials() {
+        for (expression, expected) in [
+            ("ending == 'timed_out'", vec![2]),
+            ("ending == \"pending\" and tries > 0", vec![1]),
+            ("agent_s > 0.5", vec![0, 2]),
+            ("not completed", vec![1, 2]),
+            ("class in ['J', 'R'] and category in ['flowchart']", vec![0, 2]),
+            ("task == 't2' or (agent_s is none)", vec![1, 2]),
+            ("true", vec![0, 1, 2]),
+        ] {
+            assert_eq!(select(expression).unwrap(), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn what_no_trial_has_is_an_error_that_says_what_there_is() {
+        let said = |expression| select(expression).unwrap_err().to_string();
+        let unknown = said("true or endin == 'x'");
+        assert!(unknown.starts_with("a trial has no `endin`; it has agent_s, artifact,"), "{unknown}");
+        assert!(said("ending ==").contains("is no expression"));
+        assert!(said("category.colour == 1").contains("cannot be worked out for vao/t0/m/1"));
+    }
+}

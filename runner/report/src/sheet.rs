@@ -2,15 +2,15 @@
 
 use std::fmt::Write as _;
 
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 
 use crate::table::headed_table;
 
 /// No table is wider than this, in characters.
 const WIDTH: u16 = 100;
 
-/// Names are broken after so many characters, at a hyphen.
-const NAME: usize = 24;
+/// Least and most characters of a line of a name.
+const NAME: (usize, usize) = (10, 40);
 
 /// A table with its title and what must be known to read it.
 #[derive(Clone, Debug, Default)]
@@ -45,19 +45,21 @@ impl Sheet {
     pub fn text(&self) -> String {
         let head: Vec<&str> = self.head.iter().map(String::as_str).collect();
         let mut table: Table = headed_table(&head);
-        if table.width().is_none_or(|width| width > WIDTH) {
-            table.set_width(WIDTH);
+        let room = self.room();
+        if table.width().is_none_or(|width| width >= WIDTH) {
+            // The names make room for the figures; nothing else is ever broken.
+            table.set_content_arrangement(ContentArrangement::Disabled);
         }
         for line in &self.lines {
             match line {
                 Line::Section(name) => {
-                    let mut cells = vec![Cell::new(name)];
+                    let mut cells = vec![Cell::new(broken(name, room))];
                     cells.resize(self.head.len(), Cell::new(""));
                     table.add_row(cells);
                 }
                 Line::Cells(name, figures) => {
                     let right = |it: &String| Cell::new(it).set_alignment(CellAlignment::Right);
-                    let mut cells = vec![Cell::new(broken(name))];
+                    let mut cells = vec![Cell::new(broken(name, room))];
                     cells.extend(figures.iter().map(right));
                     table.add_row(cells);
                 }
@@ -69,6 +71,21 @@ impl Sheet {
             text.push_str(&wrapped(note, "  "));
         }
         text
+    }
+
+    /// Characters that are left for the names when all figures have theirs.
+    fn room(&self) -> usize {
+        let wide = |cell: &str| cell.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+        let mut widths: Vec<usize> = self.head.iter().map(|it| wide(it)).collect();
+        for line in &self.lines {
+            let Line::Cells(_, figures) = line else { continue };
+            for (width, cell) in widths.iter_mut().skip(1).zip(figures) {
+                *width = (*width).max(wide(cell));
+            }
+        }
+        // Each column has a space on either side and a rule; the last rule is one more.
+        let figures: usize = widths.iter().skip(1).map(|width| width + 3).sum();
+        usize::from(WIDTH).saturating_sub(figures + 4).clamp(NAME.0, NAME.1)
     }
 
     /// In Markdown.
@@ -96,17 +113,23 @@ impl Sheet {
     }
 }
 
-/// A name in lines of bearable length.
-fn broken(name: &str) -> String {
+/// A name in lines of at most `room` characters: broken behind a hyphen, or where it must be.
+fn broken(name: &str, room: usize) -> String {
     let (mut text, mut length) = (String::new(), 0);
-    for part in name.split_inclusive(['-', ' ']) {
+    for part in name.split_inclusive(['-', ' ', '/', '_']) {
         let size = part.chars().count();
-        if length > 0 && length + size > NAME {
+        if length > 0 && length + size > room {
             text.push('\n');
             length = 0;
         }
-        text.push_str(part);
-        length += size;
+        for c in part.chars() {
+            if length >= room {
+                text.push('\n');
+                length = 0;
+            }
+            text.push(c);
+            length += 1;
+        }
     }
     text
 }
@@ -131,7 +154,7 @@ pub(crate) fn wrapped(sentence: &str, indent: &str) -> String {
 }
 
 fn escaped(cell: &str) -> String {
-    cell.replace('|', "\\|").replace('\n', " ")
+    cell.replace('|', "\\|").replace("-\n", "").replace('\n', " ")
 }
 
 #[cfg(test)]
@@ -141,8 +164,9 @@ mod tests {
     #[test]
     fn nothing_is_wider_than_a_terminal() {
         let mut sheet = Sheet::new("t", &["method", "one", "two", "three", "four", "five"]);
-        let figure = "96.9 % [95.9–97.7]\n1525/1573".to_owned();
-        sheet.lines.push(Line::Cells("a-very-long-name-of-a-method-".repeat(4), vec![figure; 5]));
+        let figure = "96.9 % [96]\n1525/1573".to_owned();
+        sheet.lines.push(Line::Cells("a-very-long-name-of-a-method-".repeat(4), vec![figure.clone(); 5]));
+        sheet.lines.push(Line::Cells("x".repeat(120), vec![figure; 5]));
         sheet.notes.push("word ".repeat(60).trim_end().to_owned());
         let text = sheet.text();
         assert!(text.lines().all(|line| line.chars().count() <= usize::from(WIDTH)), "{text}");

@@ -153,10 +153,10 @@ impl RunStatus {
             "running",
             "pending",
             "completed",
-            "timed out",
+            "timed\nout",
             "recovered",
             "failed",
-            "unresolved",
+            "open",
         ];
         let mut sheet = Sheet::new(&format!("Run {}", self.run), &head);
         for it in &self.methods {
@@ -166,6 +166,11 @@ impl RunStatus {
             let mut cells = vec![format!("{}/{}", it.done, it.planned)];
             cells.extend(counts.map(|count| count.to_string()));
             sheet.lines.push(Line::Cells(format!("{}{control}", it.method), cells));
+        }
+        if self.methods.iter().any(|it| it.unresolved > 0) {
+            sheet.notes.push(
+                "open: done and unresolved: a failure of ours or the provider's, or not rendered yet.".into(),
+            );
         }
         let mut parts = vec![sheet.text(), self.pace()];
         parts.extend(self.workers.iter().map(WorkerStatus::text));

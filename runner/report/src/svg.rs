@@ -187,20 +187,25 @@ fn ticks(span: f64) -> ((&'static str, f64), f64) {
     (unit, step * unit.1)
 }
 
-/// The wanted heights, in ascending order, moved so that neighbours keep their distance and all stay within bounds.
+/// The wanted heights, in ascending order, moved as little as it takes for neighbours to keep their distance, and all to stay
+/// within bounds: those that crowd form a block around their middle.
 fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
-    let mut places = wanted.to_vec();
-    let mut floor = top;
-    for place in &mut places {
-        *place = place.max(floor);
-        floor = *place + NAME_STEP;
+    // Of each block how many, and where its first would like to be, on the whole.
+    let mut blocks: Vec<(usize, f64)> = Vec::new();
+    let length = |count: usize| float(count as u64) * NAME_STEP;
+    let inside = |(count, first): (usize, f64)| (count, first.min(bottom - length(count - 1)).max(top));
+    for want in wanted {
+        let mut last = inside((1, *want));
+        while let Some((count, first)) = blocks.last().copied().filter(|it| it.1 + length(it.0) > last.1) {
+            blocks.pop();
+            let (one, other) = (float(count as u64), float(last.0 as u64));
+            let middle = (one * first + other * (last.1 - length(count))) / (one + other);
+            last = inside((count + last.0, middle));
+        }
+        blocks.push(last);
     }
-    let mut ceiling = bottom;
-    for place in places.iter_mut().rev() {
-        *place = place.min(ceiling);
-        ceiling = *place - NAME_STEP;
-    }
-    places
+    let places = blocks.into_iter().flat_map(|(count, first)| (0..count).map(move |at| first + length(at)));
+    places.collect()
 }
 
 fn shortened(name: &str) -> String {

@@ -188,7 +188,7 @@ fn coverage_cells(it: &Figures) -> Vec<String> {
 }
 
 fn classes() -> Sheet {
-    let head = ["method", "E", "J", "R", "F", "U", "model", "code", "render", "limit", "salvageable"];
+    let head = ["method", "E", "J", "R", "F", "U", "model", "code", "render", "limit", "salvage-\nable"];
     let mut sheet = Sheet::new("Sets of B.4 (E = J + R + F + U), and failures by cause", &head);
     sheet.notes.push("Failures by cause leave timeouts out. Salvageable: failures that left an artifact which renders (--recover any counts them in R).".into());
     sheet
@@ -204,26 +204,26 @@ fn classes_cells(it: &Figures) -> Vec<String> {
 fn open() -> Sheet {
     let head = [
         "method",
+        "E",
+        "U",
         "pending",
         "cancelled",
         "infra",
         "provider",
-        "unrendered",
-        "unjudged",
-        "unreadable",
-        "U/E",
+        "not\nrendered",
+        "not\njudged",
+        "not\nreadable",
     ];
     Sheet::new("Unresolved, by reason", &head)
 }
 
 fn open_cells(it: &Figures) -> Vec<String> {
-    let reasons = Open::ALL.map(|why| it.unresolved_by_reason[&why].to_string());
-    let all = format!("{}/{}", it.classes[&Class::U], it.registered);
-    reasons.into_iter().chain([all]).collect()
+    let reasons = Open::ALL.map(|why| it.unresolved_by_reason[&why]);
+    [it.registered, it.classes[&Class::U]].into_iter().chain(reasons).map(|count| count.to_string()).collect()
 }
 
 fn times() -> Sheet {
-    let head = ["method", "mean s", "with recovery s", "agent s", "model s", "render s"];
+    let head = ["method", "mean s", "with recovery", "agent s", "model s", "render s"];
     let mut sheet = Sheet::new("Time", &head);
     sheet.notes.push("Means over executed trials with a timing record, failures and timeouts included (n). With recovery: a recovered trial counts with its deadline and its rendering (reading 2 of 3; the others are in the data). Rendering is in neither.".into());
     sheet
@@ -284,8 +284,8 @@ fn score_cells(population: &str, it: &Figures) -> Vec<String> {
             else {
                 return dash();
             };
-            let interval =
-                interval.map_or_else(String::new, |[low, high]| format!("\n{low:.digits$}–{high:.digits$}"));
+            let interval = interval
+                .map_or_else(String::new, |[low, high]| format!("\n[{low:.digits$}–{high:.digits$}]"));
             // Of points, both counts are of interest; of ratings, over how many tasks.
             let part = if at < 3 {
                 format!("{numerator:.0}/{denominator:.0}")
@@ -316,11 +316,13 @@ pub fn percent(rate: f64) -> String {
     format!("{percent:.digits$}")
 }
 
-/// A mean with its interval and denominator below.
+/// A mean with its interval, and its denominator below.
 fn mean(it: &Figures, name: &str, digits: usize) -> String {
     let Some(Mean { value: Some(value), denominator, interval, .. }) = it.means.get(name) else {
         return dash();
     };
+    // Where there are hundreds, tenths say nothing.
+    let digits = if digits == 1 && *value >= 99.95 { 0 } else { digits };
     let interval =
         interval.map_or_else(String::new, |[low, high]| format!(" [{low:.digits$}–{high:.digits$}]"));
     format!("{value:.digits$}{interval}\nn {denominator:.0}")

@@ -52,6 +52,19 @@ impl TrialDir {
         }
     }
 
+    /// Takes the canonical rendering of the trial for `us`; none while somebody else is at it.
+    pub fn lease_rendering(
+        &self,
+        us: &Holder,
+        terms: LeaseTerms,
+        sightings: &Sightings,
+    ) -> Result<Option<Lease>, StoreError> {
+        match Lease::take(&self.path.join("render.lease"), us, terms, sightings)? {
+            LeaseHolder::Ours(lease) => Ok(Some(lease)),
+            LeaseHolder::Other(_) => Ok(None),
+        }
+    }
+
     /// Who has a lease on it, and when that process last gave a sign of life by the clock of its own machine. Whoever it
     /// is may be dead.
     pub fn holder(&self) -> Option<(Holder, SystemTime)> {
