@@ -4,10 +4,12 @@
 //! Nothing in this crate runs anything. It holds the words that every other crate uses, so it depends on none of them.
 
 mod call;
+mod check;
 mod digest;
 mod ending;
 mod event;
 mod exchange;
+pub mod export;
 mod image;
 mod journal;
 pub mod sources;
@@ -16,6 +18,7 @@ mod trace;
 mod words;
 
 pub use call::{Call, Moment, Nesting, ToolKind, ViewedImage, Witness};
+pub use check::{Finding, Severity};
 pub use digest::{Digest, DigestError};
 pub use ending::{Ending, FreezeKind, Limit, ModelCause};
 pub use event::{

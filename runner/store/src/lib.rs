@@ -16,6 +16,7 @@ mod remove;
 mod resume;
 mod run;
 mod score;
+mod testimony;
 mod trial;
 
 pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
@@ -34,4 +35,5 @@ pub use remove::remove_tree;
 pub use resume::{Standing, Survey, current, resume};
 pub use run::{Differences, Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
 pub use score::{PointKind, PointScore, Rating, RatingError, Score};
+pub use testimony::Testimony;
 pub use trial::{TrialDir, TryDir};

@@ -1,0 +1,132 @@
+//! Everything in a trial's folder that tells what its agent did.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proctor_traces::{Arrivals, SourceFile, Trace, TraceError};
+use walkdir::WalkDir;
+
+use crate::{StoreError, TrialDir};
+
+/// The files that tell what an agent did, ready to be joined.
+#[derive(Clone, Debug, Default)]
+pub struct Testimony {
+    /// Journal or printed lines, and session files.
+    pub files: Vec<SourceFile>,
+    /// The gateway's record.
+    pub exchanges: Option<Vec<u8>>,
+}
+
+impl Testimony {
+    /// A larger file is no session of half an hour.
+    const FILE_CAP: u64 = 1 << 30;
+    /// Session files that are looked at.
+    const MOST_FILES: usize = 1_000;
+
+    /// What the trial at `folder` has; that of its last try if it is not done. A trial is where this looks, whether or not
+    /// it lies in a run.
+    pub fn of(folder: &Path) -> Result<Self, StoreError> {
+        let mut testimony = Self::default();
+        let folder = &settled(folder);
+        let journal = folder.join("trace.jsonl");
+        if journal.exists() {
+            testimony.add(folder, &journal, None)?;
+        } else {
+            let stdout = folder.join("raw/stdout.jsonl");
+            if stdout.exists() {
+                let arrivals = read(&stdout.with_extension("times")).ok().map(|bytes| Arrivals::parse(&bytes));
+                testimony.add(folder, &stdout, arrivals)?;
+            }
+        }
+        let sessions = WalkDir::new(folder.join("raw/session")).sort_by_file_name().max_depth(20);
+        for entry in sessions.into_iter().flatten().filter(|it| it.file_type().is_file()) {
+            let name = entry.file_name().to_string_lossy();
+            if (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst")) && testimony.files.len() < Self::MOST_FILES {
+                testimony.add(folder, entry.path(), None)?;
+            }
+        }
+        let exchanges = folder.join("model/exchanges.jsonl");
+        if exchanges.exists() {
+            testimony.exchanges = Some(read(&exchanges)?);
+        }
+        Ok(testimony)
+    }
+
+    fn add(&mut self, folder: &Path, path: &Path, arrivals: Option<Arrivals>) -> Result<(), StoreError> {
+        let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
+        self.files.push(SourceFile { name, bytes: read(path)?, format: None, arrivals });
+        Ok(())
+    }
+
+    /// The trace that they come to.
+    pub fn trace(&self) -> Result<Trace, TraceError> {
+        Trace::read(&self.files, self.exchanges.as_deref())
+    }
+}
+
+impl TrialDir {
+    /// Everything that tells what the agent of this trial did.
+    pub fn testimony(&self) -> Result<Testimony, StoreError> {
+        Testimony::of(self.path())
+    }
+}
+
+/// Where the evidence is: in the trial, or still in its last try.
+fn settled(folder: &Path) -> PathBuf {
+    if folder.join("trace.jsonl").exists() || folder.join("raw").exists() {
+        return folder.to_owned();
+    }
+    let tries = fs::read_dir(folder.join("tries")).into_iter().flatten().flatten();
+    let last = tries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()).max();
+    last.map_or_else(|| folder.to_owned(), |number| folder.join("tries").join(number.to_string()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
+    let failed = StoreError::io("reading", path);
+    let size = match fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(error) => return Err(failed(error)),
+    };
+    if size > Testimony::FILE_CAP {
+        return Err(failed(std::io::Error::from(std::io::ErrorKind::FileTooLarge)));
+    }
+    fs::read(path).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = concat!(
+        r#"{"timestamp":"2026-11-30T10:00:01.000Z","type":"response_item","payload":{"type":"function_call","name":"view_image","arguments":"{\"path\":\"a.png\"}","call_id":"c1"}}"#,
+        "\n",
+    );
+    const STARTED: &str = r#"{"seq":0,"at":"2026-11-30T10:00:00.000Z","offset_ms":0,"turn":1,"source":"guest","kind":"turn_started"}"#;
+
+    fn write(path: &Path, text: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_journal_and_the_session_tell_together_also_from_an_unsettled_try() {
+        for place in ["", "tries/2/"] {
+            let dir = tempfile::tempdir().unwrap();
+            let folder = dir.path().join(place);
+            write(&folder.join("trace.jsonl"), STARTED);
+            write(&folder.join("raw/stdout.jsonl"), "not looked at\n");
+            write(&folder.join("raw/session/.codex/sessions/rollout-1.jsonl"), SESSION);
+            write(&folder.join("raw/session/.codex/notes.txt"), "none\n");
+            let trace = Testimony::of(dir.path()).unwrap().trace().unwrap();
+            assert_eq!(trace.calls.len(), 1);
+            assert_eq!(trace.calls[0].start.unwrap().ms, 1_000);
+            assert_eq!(trace.sources.len(), 2);
+        }
+    }
+
+    #[test]
+    fn an_empty_folder_has_nothing_to_tell() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Testimony::of(dir.path()).unwrap().trace(), Err(TraceError::Nothing)));
+    }
+}
