@@ -131,13 +131,23 @@ mod tests {
     fn folders_are_made_and_removed_while_others_clear_up() {
         let parent = tempfile::tempdir().unwrap();
         let rooms = parent.path().join("rooms");
+        /// Whoever waits for this goes on waiting if nobody says it, a failed test included.
+        struct Ended<'a>(&'a AtomicBool);
+        impl Drop for Ended<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let ended = Ended(&stop);
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !stop.load(Ordering::Relaxed) {
                         remove_orphans(&rooms).unwrap();
                         let _ = fs::remove_dir(&rooms);
+                        // Nobody clears up without a pause.
+                        std::thread::sleep(std::time::Duration::from_micros(300));
                     }
                 });
             }
@@ -148,7 +158,7 @@ mod tests {
                 let _ = fs::create_dir(orphan.join("a")).and_then(|()| fs::create_dir(orphan.join("a/b")));
                 assert!(ours.path().join(OWNER).exists());
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(ended);
         });
         remove_orphans(&rooms).unwrap();
         let left: Vec<_> = fs::read_dir(&rooms).into_iter().flatten().flatten().collect();
