@@ -131,6 +131,9 @@ fn every_rule_puts_its_trial_where_a_person_would() {
     assert_eq!((&direct["numerator"], &direct["denominator"]), (&2.0.into(), &6.0.into()));
     let quality = &figures["means"]["completed_only_visual_quality"];
     assert_eq!((&quality["value"], &quality["denominator"]), (&4.0.into(), &2.0.into()));
+    let shown = text(&proctor(&["report", path, "--by", "category,difficulty,mode,operation"]));
+    assert!(shown.contains("15.0 %") && shown.contains("3/20"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
 }
 
 #[test]
@@ -172,11 +175,6 @@ fn the_papers_counts_give_the_papers_percentages_and_the_curve_ends_there() {
         assert_eq!((&last[1], &curve["completed"]["value"]), (&count.into(), &completed["value"]), "{name}");
         assert!(last[0].as_f64().unwrap() <= curve["budget_s"].as_f64().unwrap());
     }
-    let shown = text(&proctor(&["report", run.root().to_str().unwrap()]));
-    for figure in ["96.9 %", "65.6 %", "4.58 %", "97.2 %", "50.4 %", "1525/1573"] {
-        assert!(shown.contains(figure), "{figure}: {shown}");
-    }
-    assert!(shown.lines().all(|line| line.chars().count() <= 100), "{shown}");
 }
 
 /// Compares `proctor report` with the script, figure by figure.
@@ -252,7 +250,7 @@ fn a_script_that_shares_no_code_comes_to_the_same() {
             compare(run.root(), options);
         }
         let shown = text(&proctor(&["report", run.root().to_str().unwrap()]));
-        assert_eq!(shown.matches("PROBLEM").count() >= 2, true, "{shown}");
+        assert!(shown.matches("PROBLEM").count() >= 2, "{shown}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proctor_experiment::ExperimentFile;
 use proctor_render::RenderRecord;
-use proctor_store::{Outcome, RunRecord, TryRecord};
+use proctor_store::{Outcome, RunRecord, Score, TryRecord};
 use proctor_tasks::{Annotations, Pictures, TaskFile};
 use proctor_traces::{Exchange, TraceEvent};
 use schemars::generate::SchemaSettings;
@@ -26,6 +26,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
         ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),
+        ("score.schema.json", written::<Score>("score.json")),
         ("task.schema.json", read::<TaskFile>("task.toml")),
         ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),
         ("pictures.schema.json", read::<Pictures>("hidden/pictures.toml")),
