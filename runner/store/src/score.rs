@@ -120,6 +120,11 @@ impl TrialDir {
         Ok(Some(score))
     }
 
+    /// Where the evidence for its marks is kept.
+    pub fn verdict_path(&self) -> PathBuf {
+        self.path().join("verdict.json")
+    }
+
     /// Where its marks are kept.
     pub fn score_path(&self) -> PathBuf {
         self.path().join("score.json")
