@@ -289,6 +289,7 @@ pub fn check(rows: &Rows, verdicts: &[Verdict], rules: &Rules) -> Result<(), Acc
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::collections::BTreeMap;
     use std::sync::Arc;
 
     use proctor_store::{Attempt, MethodId, MethodRecord, RunRecord, TaskFacts, TaskRecord, TrialId};
@@ -361,13 +362,13 @@ pub(crate) mod tests {
                 harness: "codex@1".into(),
                 model: None,
                 budget_ms: Millis(1000),
-                settings: Default::default(),
+                settings: BTreeMap::new(),
                 harness_digest: digest,
             }],
             tasks: (0..states.len()).map(task).collect(),
             attempts: 1,
-            limits: Default::default(),
-            prices: Default::default(),
+            limits: BTreeMap::new(),
+            prices: BTreeMap::new(),
             plan: None,
             extended: Vec::new(),
         };

@@ -15,7 +15,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<ExitCode, Failure> {
         print_json(&summary)?;
     } else {
         println!("{}", summary.table());
-        summary.problems.iter().for_each(|it| eprintln!("{it}"));
+        for problem in &summary.problems {
+            eprintln!("{problem}");
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
