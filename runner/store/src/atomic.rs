@@ -51,6 +51,8 @@ pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<boo
     match linked {
         Ok(()) => sync_folder_of(path).map_err(failed).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        // Somebody was faster, and has cleared up after itself already.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && path.exists() => Ok(false),
         Err(error) => Err(failed(error)),
     }
 }

@@ -168,6 +168,8 @@ fn create(path: &Path, us: &Holder) -> io::Result<Option<Lease>> {
     match fs::hard_link(file.path(), path) {
         Ok(()) => Ok(Some(Lease { path: path.to_owned(), file: file.as_file().try_clone()? })),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        // The trial was finished meanwhile, and cleared up; or it is gone, which the next attempt shows.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && folder.exists() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use proctor_traces::Timestamp;
 
-use crate::atomic::{check_schema, write_json_once};
+use crate::atomic::{TEMPORARY, check_schema, write_json_once};
 use crate::{
     Holder, Lease, LeaseHolder, LeaseTerms, Outcome, RerunRecord, Sightings, Standing, StoreError, TrialId,
     TryRecord, read_json, write_evidence,
@@ -137,6 +137,7 @@ impl TrialDir {
     /// Moves the evidence of the final try up to the trial, as far as it is not there yet. Whoever does it, and however
     /// often, the result is the same: the outcome says which try it is.
     pub fn settle(&self, final_try: u32) -> Result<(), StoreError> {
+        self.remove_unfinished();
         let from = self.try_path(final_try);
         for name in EVIDENCE {
             let (from, to) = (from.join(name), self.path.join(name));
@@ -158,11 +159,22 @@ impl TrialDir {
             drop(Lease::take(&self.lease_path(), us, terms, sightings)?);
         }
         if self.path.join("trace.jsonl").exists() {
+            self.remove_unfinished();
             return Ok(());
         }
         match self.outcome()? {
             Some(outcome) => self.settle(outcome.r#try),
             None => Ok(()),
+        }
+    }
+
+    /// Removes files that whoever was killed had not finished writing. One that is just being written is missed by nobody:
+    /// the trial is done.
+    fn remove_unfinished(&self) {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(TEMPORARY)) {
+            // It costs a little room if it stays.
+            let _ = fs::remove_file(entry.path());
         }
     }
 

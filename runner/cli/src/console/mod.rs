@@ -50,7 +50,7 @@ pub(crate) fn why(end: &RunEnd) -> Option<String> {
     match end {
         RunEnd::Finished | RunEnd::Stopped => None,
         RunEnd::DiskFull { free } => Some(format!(
-            "no more trials are started: the disk of the results directory is full ({} MiB are free)\n\
+            "no more trials are started: the disk of the results directory is full ({} MiB are free now)\n\
              make space, then give the same command again: it continues",
             free >> 20
         )),
@@ -103,7 +103,15 @@ impl Console {
     pub(crate) fn show(&mut self, event: &EngineEvent) {
         self.count(event);
         match event {
-            EngineEvent::Skipped { .. } => {}
+            EngineEvent::Skipped { trial } => {
+                if self.running.contains_key(trial) {
+                    // We had been taken for dead.
+                    self.end(trial);
+                    self.say(&format!(
+                        "{trial}: finished by another process meanwhile; our try is kept beside"
+                    ));
+                }
+            }
             EngineEvent::Busy { trial, owner } => {
                 // It is looked at again and again.
                 if self.busy.insert(trial.clone()) {
@@ -152,6 +160,9 @@ impl Console {
     fn count(&mut self, event: &EngineEvent) {
         match event {
             EngineEvent::Skipped { trial } => {
+                if self.running.contains_key(trial) {
+                    self.tally.stopped(trial.method());
+                }
                 self.tally.done_elsewhere(trial.method());
                 // They come all at once, and may be thousands.
                 self.before += 1;
