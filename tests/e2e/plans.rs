@@ -152,6 +152,18 @@ fn the_examples_are_experiments() {
 }
 
 #[test]
+fn a_run_can_be_made_without_starting_it() {
+    let run = Run::over(&[&sample("flow-approval")]).args(["--harness", "nop", "--no-render"]);
+    let made = run.args(["--no-start"]);
+    let ended = made.go().with_code(0);
+    assert!(ended.trials().is_empty() && !made.stderr().contains("begins"), "{}", made.stderr());
+    let out = made.out().to_string_lossy().into_owned();
+    let joined = proctor().args(["run", "--join", &out]).output().unwrap();
+    assert_eq!(joined.status.code(), Some(0), "{}", String::from_utf8_lossy(&joined.stderr));
+    assert_eq!(RunDir::open(&made.out()).unwrap().trials_on_disk().unwrap().len(), 1);
+}
+
+#[test]
 fn a_run_is_extended_only_when_that_is_said_and_joined_by_its_plan() {
     let run = Run::over(&[&sample("flow-approval")]).args(["--harness", "nop", "--no-render"]);
     run.go().with_code(0);

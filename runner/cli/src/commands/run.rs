@@ -50,6 +50,10 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     let limits = room::limits(&experiment.limits);
     let disk = room::disk(&experiment.limits);
     let run = open(&args, &out, &name, &laboratory, &experiment, &tasks, &methods)?;
+    if args.no_start {
+        println!("{} is made, and nothing started: `proctor run --join {0}` does", shown.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let attempts = experiment.attempts.as_u32();
     let mut plan = Plan::new(&tasks, &methods, attempts, schedule(&experiment))?;
     plan.retry = RetryPolicy {

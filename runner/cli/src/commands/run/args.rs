@@ -57,6 +57,9 @@ pub(crate) struct RunArgs {
     /// Add to the run in --out what this plan has more: methods, tasks, attempts
     #[arg(long, requires = "out", help_heading = "Run")]
     pub(crate) extend: bool,
+    /// Make the run, or extend it, and start nothing: others join it
+    #[arg(long, requires = "out", conflicts_with = "print_plan", help_heading = "Run")]
+    pub(crate) no_start: bool,
     /// Print every setting with where it came from, the trials, and an estimate; run nothing
     #[arg(long, help_heading = "Run")]
     pub(crate) print_plan: bool,
