@@ -13,6 +13,7 @@ use crate::commands::rerun::RerunArgs;
 use crate::commands::run::RunArgs;
 use crate::commands::slurm::SlurmVerb;
 use crate::commands::status::StatusArgs;
+use crate::commands::trace::TraceVerb;
 
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
@@ -64,6 +65,9 @@ pub(crate) enum Verb {
     Rerun(RerunArgs),
     /// Make one run out of several parts
     Merge(MergeArgs),
+    /// Show what an agent did, call by call; import, check and export traces
+    #[command(subcommand)]
+    Trace(TraceVerb),
     /// Check everything that a run needs, and say how to mend what is wrong
     Doctor(JsonArgs),
     /// Remove what dead runs have left behind

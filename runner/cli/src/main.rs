@@ -51,6 +51,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<ExitCode, Failure> {
         Verb::Report(args) => commands::report::report(&args),
         Verb::Rerun(args) => commands::rerun::rerun(&args),
         Verb::Merge(args) => commands::merge::merge(&args),
+        Verb::Trace(verb) => commands::trace::trace(verb),
         Verb::Doctor(args) => commands::doctor::doctor(&args, environment).await,
         Verb::Sweep(args) => commands::sweep::sweep(&args, environment).await,
         Verb::Slurm(verb) => commands::slurm::slurm(verb).await,

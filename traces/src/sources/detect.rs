@@ -18,7 +18,8 @@ pub(crate) fn format(bytes: &[u8]) -> Result<Format, SourceError> {
     for line in lines::lines(bytes).filter(|line| !line.bytes.is_empty()).take(SAMPLE) {
         read += 1;
         let text = lines::text(line.bytes);
-        if let Some(record) = Object::parse(&text) {
+        let mended = Object::parse(&text).is_none().then(|| lines::without_controls(&text)).flatten();
+        if let Some(record) = Object::parse(mended.as_deref().unwrap_or(&text)) {
             is_qwen |= record.has("qwen_code_version");
             if let Some(format) = of_record(&record) {
                 *votes.entry(format).or_default() += 1;

@@ -30,7 +30,8 @@ fn witness(source: Source) -> Witness {
 
 fn take(event: TraceEvent, out: &mut Builder) {
     let ms = event.offset_ms.0;
-    if let SourceClock::None | SourceClock::AgentStart { zero: None } = out.records.clock {
+    let is_unset = matches!(out.records.clock, SourceClock::None | SourceClock::AgentStart { zero: None });
+    if is_unset && !event.untimed {
         let zero = event.at.as_millis().saturating_sub(ms);
         out.records.clock = SourceClock::AgentStart { zero: Some(Timestamp::from_millis(zero)) };
     }

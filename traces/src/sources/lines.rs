@@ -104,10 +104,11 @@ impl Arrivals {
         let mut arrivals = Self::default();
         for line in bytes.split(|byte| *byte == b'\n') {
             let head = String::from_utf8_lossy(&line[..line.len().min(64)]).into_owned();
-            if let Some((ms, at)) = head.split_once('\t') {
-                if let (Ok(ms), Ok(at)) = (ms.trim().parse(), at.trim().parse()) {
-                    arrivals.by_position.push((at, ms));
-                }
+            let place = head
+                .split_once('\t')
+                .and_then(|(ms, at)| Some((at.trim().parse().ok()?, ms.trim().parse().ok()?)));
+            if let Some(place) = place {
+                arrivals.by_position.push(place);
             } else if let Some(seconds) = head.split(' ').next().and_then(|it| it.parse::<f64>().ok()) {
                 #[expect(clippy::cast_possible_truncation, reason = "a cast from float saturates")]
                 arrivals.by_number.push((seconds * 1000.0).round() as i64);

@@ -1,5 +1,7 @@
 //! A trace as lines of a journal.
 
+use std::collections::BTreeMap;
+
 use crate::{
     Call, EventKind, ExchangeEnd, Moment, Nesting, OffsetMs, SaidKind, Source, Timestamp, ToolCall,
     ToolDetail, ToolResult, ToolStatus, Trace, TraceEvent, WireFormat, Witness,
@@ -17,9 +19,9 @@ impl Trace {
     /// The trace as events of a `trace.jsonl`, in an order that keeps the causal order of calls and words; reading them
     /// again gives the same trace, but for what files say of themselves.
     pub fn to_events(&self) -> Vec<TraceEvent> {
-        let mut waiting = self.ends();
-        waiting.sort_by_key(|it| it.ms);
-        let mut waiting = waiting.into_iter().peekable();
+        let mut waiting: BTreeMap<(i64, usize), Waiting> =
+            self.aside().into_iter().enumerate().map(|(index, it)| ((it.ms, index), it)).collect();
+        let asides = waiting.len();
         let mut out = Out { zero: self.zero, events: Vec::new() };
         let mut calls = self.calls.iter().peekable();
         let mut said = self.said.iter().peekable();
@@ -37,8 +39,8 @@ impl Trace {
                 said.peek().map_or((None, 1), |said| (said.at, said.turn))
             };
             if let Some(at) = at {
-                while let Some(due) = waiting.next_if(|it| it.ms < at.ms) {
-                    out.push_waiting(due);
+                while let Some(due) = waiting.first_entry().filter(|it| it.key().0 < at.ms) {
+                    out.push_waiting(due.remove());
                 }
             }
             if its_turn > turn {
@@ -48,8 +50,12 @@ impl Trace {
             if call_is_next {
                 if let Some(call) = calls.next() {
                     out.push(call.start, call.turn, started(call));
-                    if call.status == ToolStatus::Unfinished || call.end.is_none() {
-                        out.push_finish(call);
+                    match call.end.filter(|_| call.status != ToolStatus::Unfinished) {
+                        Some(end) => {
+                            let place = (end.ms, asides + waiting.len() + out.events.len());
+                            waiting.insert(place, end_of(call, end));
+                        }
+                        None => out.push_finish(call),
                     }
                 }
             } else if let Some(said) = said.next() {
@@ -64,7 +70,7 @@ impl Trace {
                 out.push(said.at, said.turn, kind);
             }
         }
-        for due in waiting {
+        for due in waiting.into_values() {
             out.push_waiting(due);
         }
         let end = self.end_ms.map(|ms| Moment { ms, by: Witness::Guest });
@@ -73,13 +79,8 @@ impl Trace {
     }
 
     /// What has a time of its own and no place in the causal order.
-    fn ends(&self) -> Vec<Waiting> {
+    fn aside(&self) -> Vec<Waiting> {
         let mut waiting = Vec::new();
-        for call in &self.calls {
-            let Some(end) = call.end.filter(|_| call.status != ToolStatus::Unfinished) else { continue };
-            let kinds = [Some(finished(call)), detail(call)].into_iter().flatten().collect();
-            waiting.push(Waiting { ms: end.ms, turn: call.turn, source: source(end.by), kinds });
-        }
         for span in &self.exchanges {
             let request = EventKind::ModelRequest {
                 exchange: span.exchange,
@@ -148,6 +149,12 @@ impl Out {
             self.push(None, call.turn, detail);
         }
     }
+}
+
+/// The end of a call; it waits until its time, and never comes before the call itself.
+fn end_of(call: &Call, end: Moment) -> Waiting {
+    let kinds = [Some(finished(call)), detail(call)].into_iter().flatten().collect();
+    Waiting { ms: end.ms, turn: call.turn, source: source(end.by), kinds }
 }
 
 fn source(witness: Witness) -> Source {

@@ -42,6 +42,11 @@ fn deed(call: &Call) -> String {
     match call.kind() {
         ToolKind::Shell => format!("shell {}", call.command().unwrap_or_default()),
         _ if call.name == "apply_patch" => PATCH.to_owned(),
+        // The name that the model uses, and the parts of it that are printed.
+        _ if call.name.starts_with("mcp__") => call.name.replacen("mcp__", "mcp ", 1).replacen("__", " ", 1),
+        _ if call.input.get("server").is_some_and(serde_json::Value::is_string) => {
+            format!("mcp {} {}", call.input["server"].as_str().unwrap_or_default(), call.name)
+        }
         ToolKind::Search => {
             let query = call.input.get("query").and_then(serde_json::Value::as_str).unwrap_or_default();
             format!("{} {query}", call.name)

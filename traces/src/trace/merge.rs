@@ -9,6 +9,7 @@ use crate::{Call, Format, Moment, Nesting, Records, SaidKind, ToolCallId, ToolKi
 
 /// A forked session, and one resumed into a new file, begin with a copy of what was before.
 pub(super) fn drop_copies(sessions: &mut [(String, Records)]) {
+    drop_nested(sessions);
     let mut seen: HashMap<ToolCallId, (String, serde_json::Value)> = HashMap::new();
     let mut words: HashSet<(SaidKind, String)> = HashSet::new();
     for (_, records) in sessions {
@@ -24,6 +25,18 @@ pub(super) fn drop_copies(sessions: &mut [(String, Records)]) {
             records.calls.iter().map(|call| (call.id.clone(), (call.name.clone(), call.input.clone()))),
         );
         words.extend(records.said.iter().map(|said| (said.kind, said.text.clone())));
+    }
+}
+
+/// What a sub-agent does is told by its own file, and in part by its starter's as well: its own file counts.
+fn drop_nested(sessions: &mut [(String, Records)]) {
+    let own = sessions.iter().filter(|(_, it)| it.meta.agent.is_some());
+    let told: HashSet<ToolCallId> =
+        own.flat_map(|(_, it)| it.calls.iter().map(|call| call.id.clone())).collect();
+    let agents: HashSet<String> = sessions.iter().filter_map(|(_, it)| it.meta.agent.clone()).collect();
+    for (_, records) in sessions.iter_mut().filter(|(_, it)| it.meta.agent.is_none()) {
+        records.calls.retain(|call| call.nesting != Nesting::SubAgent || !told.contains(&call.id));
+        records.said.retain(|said| said.agent.as_ref().is_none_or(|agent| !agents.contains(agent)));
     }
 }
 
@@ -152,9 +165,12 @@ pub(super) fn with_stream(mut base: Base, stream: Records) -> Vec<Element> {
                         if let Some(program) = program_of(&call, &known) {
                             call.parent = Some(program.id.clone());
                             call.nesting = Nesting::Program;
+                            let at = known.iter().position(|it| it.id == program.id);
+                            anchor = anchor.max(at.map(|at| positions[at]));
                         }
                     }
-                    extra.push((anchor.or_else(|| before(&base.elements, call.start)), Element::Call(call)));
+                    anchor = advance(&base.elements, anchor, call.start);
+                    extra.push((anchor, Element::Call(call)));
                 }
             }
             Element::Said(said) => {
@@ -162,7 +178,8 @@ pub(super) fn with_stream(mut base: Base, stream: Records) -> Vec<Element> {
                 match found {
                     Some(index) => anchor = anchor.max(Some(index)),
                     None => {
-                        extra.push((anchor.or_else(|| before(&base.elements, said.at)), Element::Said(said)));
+                        anchor = advance(&base.elements, anchor, said.at);
+                        extra.push((anchor, Element::Said(said)));
                     }
                 }
             }
@@ -171,9 +188,20 @@ pub(super) fn with_stream(mut base: Base, stream: Records) -> Vec<Element> {
     interleave(base.elements, extra)
 }
 
-/// Where something stands of which the stream told before anything that the sessions know as well.
-fn before(elements: &[Element], at: Option<Moment>) -> Option<usize> {
-    at.and_then(|at| anchor_by_time(elements, Some(at.ms)))
+/// Where something stands that only the stream tells: behind what the stream told before it, and behind what follows there
+/// and was no later.
+fn advance(elements: &[Element], anchor: Option<usize>, at: Option<Moment>) -> Option<usize> {
+    let Some(at) = at else { return anchor };
+    let mut anchor = anchor;
+    let next = anchor.map_or(0, |index| index + 1);
+    for (index, element) in elements.iter().enumerate().skip(next) {
+        match element.ms() {
+            Some(ms) if ms > at.ms => break,
+            Some(_) => anchor = Some(index),
+            None => {}
+        }
+    }
+    anchor
 }
 
 /// Adds to what the session knows of a call what the stream does.

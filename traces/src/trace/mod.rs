@@ -250,6 +250,3 @@ fn covered(mut spans: Vec<(i64, i64)>) -> u64 {
     }
     total
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,6 +15,7 @@ pub(crate) mod slurm;
 pub(crate) mod status;
 pub(crate) mod sweep;
 pub(crate) mod tasks;
+pub(crate) mod trace;
 
 use serde::Serialize;
 

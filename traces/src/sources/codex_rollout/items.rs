@@ -180,10 +180,9 @@ impl Rollout {
         if is_part {
             return;
         }
-        if told.start.is_some() && told.start != call.start {
-            let at = std::mem::replace(&mut call.start, told.start);
-            call.issued = call.issued.or(at);
-        }
+        // `started_at_ms` is when Codex took a running process into its books: up to 0.2 s after its start (`sleep 2` lasts
+        // 1.85 s by it, and files change before it). A call that was issued started then.
+        call.start = call.start.or(told.start);
         if !told.is_over {
             return;
         }
