@@ -108,7 +108,9 @@ mod tests {
         let gone = [folder(&dead()), folder(&elsewhen)];
         fs::create_dir_all(gone[0].join("work/deep")).unwrap();
         let strangers = [parent.path().join("proctor-notes1"), parent.path().join("proctor-x")];
-        strangers.iter().for_each(|it| fs::create_dir(it).unwrap());
+        for stranger in &strangers {
+            fs::create_dir(stranger).unwrap();
+        }
         fs::write(strangers[0].join("letter"), "").unwrap();
         remove_orphans(parent.path()).unwrap();
         assert!(kept.iter().chain(&strangers).all(|it| it.exists()));
@@ -120,24 +122,27 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let names = ["proctor-aaaaaa", "proctor-bbbbbb", "proctor-cccccc.17", "proctor-dddddd.17"];
         let folders = names.map(|name| parent.path().join(name));
-        folders.iter().for_each(|it| fs::create_dir(it).unwrap());
+        for folder in &folders {
+            fs::create_dir(folder).unwrap();
+        }
         fs::write(folders[1].join(UNSIGNED), "{").unwrap();
         fs::write(folders[3].join(OWNER), serde_json::to_vec(&dead()).unwrap()).unwrap();
         remove_orphans(parent.path()).unwrap();
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
     }
 
+    /// Whoever waits for this goes on waiting if nobody says it, a failed test included.
+    struct Ended<'a>(&'a AtomicBool);
+    impl Drop for Ended<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
     #[test]
     fn folders_are_made_and_removed_while_others_clear_up() {
         let parent = tempfile::tempdir().unwrap();
         let rooms = parent.path().join("rooms");
-        /// Whoever waits for this goes on waiting if nobody says it, a failed test included.
-        struct Ended<'a>(&'a AtomicBool);
-        impl Drop for Ended<'_> {
-            fn drop(&mut self) {
-                self.0.store(true, Ordering::Relaxed);
-            }
-        }
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let ended = Ended(&stop);

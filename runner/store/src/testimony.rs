@@ -34,14 +34,17 @@ impl Testimony {
         } else {
             let stdout = folder.join("raw/stdout.jsonl");
             if stdout.exists() {
-                let arrivals = read(&stdout.with_extension("times")).ok().map(|bytes| Arrivals::parse(&bytes));
+                let arrivals =
+                    read(&stdout.with_extension("times")).ok().map(|bytes| Arrivals::parse(&bytes));
                 testimony.add(folder, &stdout, arrivals)?;
             }
         }
         let sessions = WalkDir::new(folder.join("raw/session")).sort_by_file_name().max_depth(20);
         for entry in sessions.into_iter().flatten().filter(|it| it.file_type().is_file()) {
             let name = entry.file_name().to_string_lossy();
-            if (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst")) && testimony.files.len() < Self::MOST_FILES {
+            if (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
+                && testimony.files.len() < Self::MOST_FILES
+            {
                 testimony.add(folder, entry.path(), None)?;
             }
         }

@@ -266,3 +266,22 @@ impl TryDir {
         write_evidence(&self.path.join("try.json"), record)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_runner_had_not_finished_goes_when_the_trial_is_settled() {
+        let dir = tempfile::tempdir().unwrap();
+        let trial = TrialDir::new(dir.path().to_owned(), "vao/t/m/1".parse().unwrap());
+        let one = trial.new_try().unwrap();
+        fs::write(one.trace(), "").unwrap();
+        fs::write(dir.path().join(format!("{TEMPORARY}x1Y2z3")), "{").unwrap();
+        trial.settle(1).unwrap();
+        let mut names: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().flatten().map(|it| it.file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["trace.jsonl", "tries"]);
+    }
+}
