@@ -83,7 +83,16 @@ impl Rollout {
     }
 
     fn answer(&mut self, key: &str, payload: &Object<'_>, at: Option<Moment>, out: &mut Builder) {
-        let content = Content::read(payload.get("output"));
+        // Where an item has told of it, only the head of a long text is looked at.
+        let told =
+            self.told_by_item.contains(key) && out.call(key).is_some_and(|call| !call.output.is_empty());
+        let raw = payload.get("output");
+        let mut content = match raw.filter(|_| told).and_then(|raw| raw.head(HEAD)) {
+            Some(head) => Content { bytes: head.len() as u64, text: head.into_owned(), images: Vec::new() },
+            None => Content::read(raw),
+        };
+        let is_truncated = raw.is_some_and(|raw| super::results::is_truncated(raw.as_written()));
+        let images = std::mem::take(&mut content.images);
         let answer = Answer::read(&content.text);
         if !matches!(answer.outcome, Outcome::ProgramRuns { .. }) {
             self.programs.retain(|program| program != key);
@@ -91,28 +100,28 @@ impl Rollout {
         let told = self.told_by_item.contains(key);
         let call = out.call_or_orphan(key);
         let (id, polls) = (call.id.clone(), call.polls.clone());
-        let status = answer.status(&call.name, content.images.is_empty());
-        let bytes = if content.images.is_empty() { answer.body.len() as u64 } else { content.bytes };
+        let status = answer.status(&call.name, images.is_empty());
+        let bytes = if images.is_empty() { answer.body.len() as u64 } else { content.bytes };
         if told {
             let path = call.path().map(str::to_owned);
-            for image in content.images {
+            for image in images {
                 add_image(call, ViewedImage { path: image.path.or_else(|| path.clone()), ..image });
             }
             if call.output.is_empty() {
                 call.set_output(&answer.body, bytes);
             }
-            call.truncated |= answer.is_truncated;
+            call.truncated |= is_truncated;
         } else {
             let finish = Finish {
                 status,
                 exit_code: answer.exit_code,
                 output: answer.body.to_string(),
                 bytes: Some(bytes),
-                images: content.images,
+                images,
                 at,
             };
             let call = out.finish(key, finish);
-            call.truncated |= answer.is_truncated;
+            call.truncated |= is_truncated;
         }
         match &answer.outcome {
             Outcome::Over => {}
@@ -194,6 +203,9 @@ impl Rollout {
         out.finish(&key, finish);
     }
 }
+
+/// Bytes of an answer that hold all that Codex writes above the output.
+const HEAD: usize = 1_024;
 
 /// Arguments are JSON inside a text.
 fn arguments_of(text: &str) -> Option<Value> {

@@ -12,7 +12,6 @@ pub(super) struct Answer<'a> {
     pub(super) body: Cow<'a, str>,
     pub(super) exit_code: Option<i32>,
     pub(super) outcome: Outcome,
-    pub(super) is_truncated: bool,
     /// It was stopped from outside before its end.
     is_aborted: bool,
     is_declined: bool,
@@ -33,6 +32,12 @@ pub(super) enum Outcome {
     },
 }
 
+/// Whether Codex itself has cut an output, by what it puts into the gap.
+pub(super) fn is_truncated(written: &str) -> bool {
+    let has = |words: &str| memchr::memmem::find(written.as_bytes(), words.as_bytes()).is_some();
+    has(" tokens truncated") || has("[... omitted ")
+}
+
 impl<'a> Answer<'a> {
     /// Reads the text of an answer. `text` may be JSON of `{output, metadata: {exit_code}}` (to 0.4x); headed by lines
     /// such as `Exit code: 0` or `Process exited with code 0` and then `Output:`; or plain.
@@ -41,7 +46,6 @@ impl<'a> Answer<'a> {
             body: Cow::Borrowed(text),
             exit_code: None,
             outcome: Outcome::Over,
-            is_truncated: text.contains("tokens truncated…") || text.contains("[... omitted "),
             is_aborted: false,
             is_declined: false,
             is_failed: false,
