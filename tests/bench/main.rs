@@ -8,6 +8,7 @@
 mod bare;
 mod campaign;
 mod figures;
+mod metrics;
 #[path = "../accounting/fixture.rs"]
 #[expect(clippy::unwrap_used, dead_code, reason = "the tests of the accounts use all of it")]
 mod fixture;
@@ -42,7 +43,12 @@ struct Arguments {
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     scratch: PathBuf,
     /// What is measured
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "trials,overrun,rendering,campaign,reading")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "trials,overrun,rendering,campaign,reading,metrics"
+    )]
     only: Vec<Part>,
     /// Trials of a turn
     #[arg(long, default_value_t = 20)]
@@ -53,6 +59,9 @@ struct Arguments {
     /// Renderings of each side, and per artifact
     #[arg(long, default_value_t = 9)]
     renderings: u32,
+    /// A Python with scikit-image 0.25.2, for what is measured beside it
+    #[arg(long, default_value = "python3")]
+    python: PathBuf,
     /// Write everything as JSON, each single measurement included
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -65,6 +74,7 @@ enum Part {
     Rendering,
     Campaign,
     Reading,
+    Metrics,
 }
 
 /// What every part needs.
@@ -96,6 +106,9 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Overrun => overrun::measure(&bench, &mut report).await?,
             Part::Rendering => rendering::measure(&bench, arguments.renderings, &mut report).await?,
             Part::Campaign => campaign::measure(&bench, arguments.turns, &mut report).await?,
+            Part::Metrics => {
+                metrics::measure(&bench, &arguments.python, arguments.renderings, &mut report)?;
+            }
             Part::Reading => reading::measure(&bench, arguments.turns, &mut report)?,
         }
     }

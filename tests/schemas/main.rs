@@ -9,6 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proctor_experiment::ExperimentFile;
+use proctor_judge::pixel::Verdict;
 use proctor_render::RenderRecord;
 use proctor_store::{Outcome, RunRecord, Score, TryRecord};
 use proctor_tasks::{Annotations, Pictures, TaskFile};
@@ -26,6 +27,7 @@ fn schemas() -> BTreeMap<&'static str, String> {
         ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
         ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),
+        ("verdict.schema.json", written::<Verdict>("verdict.json")),
         ("score.schema.json", written::<Score>("score.json")),
         ("task.schema.json", read::<TaskFile>("task.toml")),
         ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),

@@ -7,6 +7,8 @@ use proctor_experiment::{ModelId, Span};
 use proctor_harnesses::HarnessId;
 use proctor_tasks::RenderMode;
 
+use crate::commands::compare::CompareArgs;
+use crate::commands::judge::JudgeArgs;
 use crate::commands::merge::MergeArgs;
 use crate::commands::report::ReportArgs;
 use crate::commands::rerun::RerunArgs;
@@ -44,6 +46,10 @@ pub(crate) enum Verb {
     Run(Box<RunArgs>),
     /// Render an artifact canonically, or again all artifacts of a run
     Render(RenderArgs),
+    /// Mark what was rendered against the hidden reference
+    Judge(JudgeArgs),
+    /// Compare two pictures: SSIM, PSNR, MAE, MSE, and where they differ
+    Compare(CompareArgs),
     /// List, count and check task packages
     #[command(subcommand)]
     Tasks(TasksVerb),

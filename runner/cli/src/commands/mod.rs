@@ -1,8 +1,10 @@
 //! One module per verb.
 
+pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod harness;
 pub(crate) mod image;
+pub(crate) mod judge;
 pub(crate) mod merge;
 pub(crate) mod methods;
 pub(crate) mod preflight;

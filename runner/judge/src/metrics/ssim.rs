@@ -5,6 +5,9 @@
 //! which counts has seen a border: filtering only where the window fits in gives the same. Values stay between 0 and 255
 //! here, and the two constants are scaled instead; what is filtered are then exact integers.
 
+use std::ops::Range;
+use std::thread;
+
 use super::MetricError;
 use super::SHORTEST_SIDE;
 use crate::{Picture, Size, float, index};
@@ -22,6 +25,11 @@ const MAPS: usize = 4;
 /// Values of a row that are worked on at a time, so that all rows of the window stay in the processor's cache.
 const BLOCK: usize = 768;
 
+/// More threads than this are not used for one pair of pictures.
+const MOST_THREADS: usize = 4;
+/// Rows that are worth a thread.
+const SHORTEST_BAND: usize = 64;
+
 /// Structural similarity of two pictures of one size: the mean over channels and over the pixels where the window fits in.
 pub fn ssim(one: &Picture, other: &Picture) -> Result<f64, MetricError> {
     let size = one.size();
@@ -31,13 +39,32 @@ pub fn ssim(one: &Picture, other: &Picture) -> Result<f64, MetricError> {
     if size.width.min(size.height) < SHORTEST_SIDE {
         return Err(MetricError::TooSmall(size));
     }
-    let mut sums = vec![0.0; index(size.height)];
-    let mut values = 0;
-    similarities(&Rows::of(one, other), |row, _, found| {
-        sums[row] += found.iter().sum::<f64>();
-        values += found.len();
+    let pictures = Rows::of(one, other);
+    let mut sums = vec![0.0; pictures.height - (TAPS - 1)];
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let band = sums.len().div_ceil(threads).max(SHORTEST_BAND);
+    thread::scope(|scope| {
+        let mut bands: Vec<(usize, &mut [f64])> = (0..).step_by(band).zip(sums.chunks_mut(band)).collect();
+        // The last band is this thread's own.
+        let own = bands.pop();
+        for (first, sums) in bands {
+            let pictures = &pictures;
+            scope.spawn(move || add_up(pictures, first, sums));
+        }
+        if let Some((first, sums)) = own {
+            add_up(&pictures, first, sums);
+        }
     });
+    // Row by row, so that the result does not depend on the number of threads.
+    let values = sums.len() * (pictures.length - 3 * (TAPS - 1));
     Ok(sums.iter().sum::<f64>() / float(values))
+}
+
+/// The sums of the similarities in some rows.
+fn add_up(pictures: &Rows<'_>, first: usize, sums: &mut [f64]) {
+    similarities(pictures, first..first + sums.len(), |row, _, found| {
+        sums[row - first] += found.iter().sum::<f64>();
+    });
 }
 
 /// Structural similarity at every pixel, the mean of its channels; at the borders the pictures are thought to be mirrored
@@ -57,7 +84,7 @@ impl SsimMap {
         let (one, other) = (mirrored(one), mirrored(other));
         let width = index(size.width);
         let mut values = vec![0.0; size.pixels()];
-        similarities(&Rows::of(&one, &other), |row, from, found| {
+        similarities(&Rows::of(&one, &other), 0..index(size.height), |row, from, found| {
             for (at, value) in (from..).zip(found) {
                 values[row * width + at / 3] += value / 3.0;
             }
@@ -117,16 +144,16 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Calls `sink` with similarities wherever the window fits in: the row, the place in it of the first (in values, three a
-/// pixel), and as many as belong together.
-fn similarities(pictures: &Rows<'_>, mut sink: impl FnMut(usize, usize, &[f64])) {
+/// Calls `sink` with the similarities of some rows wherever the window fits in: the row (that of the window's upper edge),
+/// the place in it of the first (in values, three a pixel), and as many as belong together.
+fn similarities(pictures: &Rows<'_>, rows: Range<usize>, mut sink: impl FnMut(usize, usize, &[f64])) {
     let border = 3 * (TAPS - 1);
     let whole = pictures.length - border;
     let mut strip = Strip::new(BLOCK.min(whole), border);
     let mut from = 0;
     while from < whole {
         let length = BLOCK.min(whole - from);
-        strip.run(pictures, from, length, border, &mut sink);
+        strip.run(pictures, rows.clone(), from..from + length, &mut sink);
         from += length;
     }
 }
@@ -158,20 +185,17 @@ impl Strip {
     fn run(
         &mut self,
         pictures: &Rows<'_>,
-        from: usize,
-        length: usize,
-        border: usize,
+        rows: Range<usize>,
+        columns: Range<usize>,
         sink: &mut impl FnMut(usize, usize, &[f64]),
     ) {
-        let wide = length + border;
-        for row in 0..pictures.height {
+        let (from, length) = (columns.start, columns.len());
+        let wide = length + 3 * (TAPS - 1);
+        for row in rows.start..rows.end + TAPS - 1 {
             let start = row * pictures.length + from;
             let (one, other) = (&pictures.one[start..start + wide], &pictures.other[start..start + wide]);
             prepare(one, other, &mut self.ring[row % TAPS]);
-            if row + 1 < TAPS {
-                continue;
-            }
-            let top = row + 1 - TAPS;
+            let Some(top) = (row + 1).checked_sub(TAPS).filter(|top| rows.contains(top)) else { continue };
             for map in 0..MAPS {
                 let taps = |k: usize| &self.ring[(top + k) % TAPS][map * wide..][..wide];
                 blend(std::array::from_fn(taps), &self.weights, &mut self.down[map][..wide]);

@@ -1,0 +1,284 @@
+//! `proctor judge`: marks what was rendered. A stage of its own: it reads a run, and can be done again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use clap::{Args, ValueEnum};
+use proctor_judge::pixel::{Failure as NoPicture, JudgeError, Reference, Settings, Standing, Verdict};
+use proctor_judge::pixel::{judge as judge_trial, look, pictures};
+use proctor_store::{RunDir, TrialDir};
+use proctor_tasks::Task;
+use serde_json::json;
+
+use super::print_json;
+use crate::failure::{Failure, Kind, chain};
+use crate::laboratory::processors;
+use crate::rendering::by_id;
+
+const JUDGE_EXAMPLES: &str = "\
+Examples:
+  proctor judge runs/first
+  proctor judge runs/first --tasks tasks/samples -j 4
+
+Writes verdict.json and score.json of every trial that has an outcome. What was judged before from the same pictures and
+the same points is left alone. Marks of the pixel judge are not comparable with those of a vision model, nor with the paper.";
+
+/// Arguments of `judge`.
+#[derive(Debug, Args)]
+#[command(after_help = JUDGE_EXAMPLES)]
+pub(crate) struct JudgeArgs {
+    /// The run; its artifacts must have been rendered
+    run: PathBuf,
+    /// Who judges
+    #[arg(long, value_enum, default_value = "pixel")]
+    judge: Judge,
+    /// The task packages of the run; where they were when it was started, if not given
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    tasks: Vec<PathBuf>,
+    /// Tasks judged at a time; as many as there are processors if not given
+    #[arg(short = 'j', long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Print a line of JSON per trial
+    #[arg(long)]
+    json: bool,
+}
+
+/// Who judges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Judge {
+    /// Compares with the hidden reference, pixel by pixel; needs no model
+    Pixel,
+}
+
+pub(crate) fn run(args: &JudgeArgs) -> Result<ExitCode, Failure> {
+    let run = RunDir::open(&args.run)?;
+    let Judge::Pixel = args.judge;
+    let tasks: Vec<_> = packages(&run, &args.tasks)?.into_iter().map(Arc::new).collect();
+    let jobs = args.jobs.map_or_else(processors, NonZeroUsize::get);
+    let mut tally = Tally::default();
+    let mut printed = Ok(());
+    each_trial(&run, &by_id(&tasks), jobs, |trial, came_of_it| {
+        tally.count(came_of_it);
+        if printed.is_ok() {
+            printed = tell(trial, came_of_it, args.json);
+        }
+    })?;
+    printed?;
+    if !args.json {
+        println!("{}", tally.sentence());
+    }
+    Ok(if tally.errors == 0 { ExitCode::SUCCESS } else { Kind::Incomplete.into() })
+}
+
+/// The task packages: those that were named, or those that the run was planned with.
+fn packages(run: &RunDir, named: &[PathBuf]) -> Result<Vec<Task>, Failure> {
+    if !named.is_empty() {
+        return Ok(proctor_tasks::discover(named)?);
+    }
+    let plan = run.record()?.plan.unwrap_or_default();
+    let planned = plan.pointer("/tasks/paths").cloned().unwrap_or_default();
+    let paths: Vec<PathBuf> = serde_json::from_value(planned).unwrap_or_default();
+    if let Some(path) = paths.iter().find(|path| !path.exists()) {
+        return Err(Failure::input(format!(
+            "{}: the run's task packages are not there any more",
+            path.display()
+        ))
+        .hint("say where they are now: --tasks PATH"));
+    }
+    if paths.is_empty() {
+        return Err(
+            Failure::input("the run does not say where its task packages are").hint("give --tasks PATH")
+        );
+    }
+    Ok(proctor_tasks::discover(&paths)?)
+}
+
+/// What came of a trial.
+enum CameOfIt {
+    Judged(Box<Verdict>),
+    Current,
+    Pending,
+    NotTheSolvers(&'static str),
+    Error(String),
+}
+
+/// Judges all trials of a run, a task at a time on each of `jobs` threads, and calls `sink` for each in the order of their
+/// names, as soon as that can be.
+fn each_trial(
+    run: &RunDir,
+    tasks: &HashMap<String, Arc<Task>>,
+    jobs: usize,
+    mut sink: impl FnMut(&TrialDir, &CameOfIt),
+) -> Result<(), Failure> {
+    let mut by_task: BTreeMap<String, Vec<TrialDir>> = BTreeMap::new();
+    for folder in run.trials_on_disk()? {
+        by_task.entry(folder.id().task().to_owned()).or_default().push(folder);
+    }
+    let by_task: Vec<(String, Vec<TrialDir>)> = by_task.into_iter().collect();
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        let (done, results) = mpsc::channel();
+        for _ in 0..jobs.min(by_task.len()) {
+            let done = done.clone();
+            let (next, by_task) = (&next, &by_task);
+            scope.spawn(move || {
+                while let Some((name, folders)) = by_task.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if done.send((name, of_task(tasks.get(name).map(AsRef::as_ref), folders))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(done);
+        let mut waiting = HashMap::new();
+        let mut told = by_task.iter().peekable();
+        for (name, found) in results {
+            waiting.insert(name, found);
+            while let Some(found) = told.peek().and_then(|(name, _)| waiting.remove(name)) {
+                let folders = told.next().map(|(_, folders)| folders.as_slice()).unwrap_or_default();
+                for (folder, came_of_it) in folders.iter().zip(&found) {
+                    sink(folder, came_of_it);
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// All trials of one task; the reference is laid out only if one of them needs it.
+fn of_task(task: Option<&Task>, folders: &[TrialDir]) -> Vec<CameOfIt> {
+    let settings = Settings::default();
+    let error = |error: &JudgeError| CameOfIt::Error(chain(error));
+    let Some(task) = task else {
+        let unknown = || CameOfIt::Error("its task is not among the packages".to_owned());
+        return folders.iter().map(|_| unknown()).collect();
+    };
+    let digests = match pictures(task) {
+        Ok(digests) => digests,
+        Err(wrong) => return folders.iter().map(|_| error(&wrong)).collect(),
+    };
+    let mut reference = None;
+    let mut one = |folder: &TrialDir| -> Result<CameOfIt, JudgeError> {
+        Ok(match look(folder, task, digests, &settings)? {
+            Standing::Pending => CameOfIt::Pending,
+            Standing::NotTheSolvers(ending) => CameOfIt::NotTheSolvers(ending),
+            Standing::Current => CameOfIt::Current,
+            Standing::Due(work) => {
+                let reference = match &mut reference {
+                    Some(reference) => reference,
+                    none => none.insert(Reference::of_task(task, settings)?),
+                };
+                CameOfIt::Judged(Box::new(judge_trial(folder, work, reference, &settings)?))
+            }
+        })
+    };
+    folders.iter().map(|folder| one(folder).unwrap_or_else(|wrong| error(&wrong))).collect()
+}
+
+fn tell(folder: &TrialDir, came_of_it: &CameOfIt, json: bool) -> Result<(), Failure> {
+    let trial = folder.id();
+    if json {
+        let (state, more) = match came_of_it {
+            CameOfIt::Judged(verdict) => ("judged", json!({ "verdict": verdict })),
+            CameOfIt::Current => ("current", json!({})),
+            CameOfIt::Pending => ("pending", json!({})),
+            CameOfIt::NotTheSolvers(ending) => ("not_judged", json!({ "ending": ending })),
+            CameOfIt::Error(message) => ("error", json!({ "message": message })),
+        };
+        let mut line = json!({ "trial": trial, "state": state });
+        if let (Some(line), serde_json::Value::Object(more)) = (line.as_object_mut(), more) {
+            line.extend(more);
+        }
+        return print_json(&line);
+    }
+    match came_of_it {
+        CameOfIt::Judged(verdict) => println!("{trial}: {}", in_words(verdict)),
+        CameOfIt::Error(message) => eprintln!("{trial}: error: {message}{}", hint(message, folder.path())),
+        CameOfIt::NotTheSolvers(ending) => println!("{trial}: not judged: {ending}"),
+        CameOfIt::Current | CameOfIt::Pending => {}
+    }
+    Ok(())
+}
+
+/// What to do about an error, where there is one thing to do.
+fn hint(message: &str, folder: &Path) -> String {
+    if message == JudgeError::NotRendered.to_string() {
+        return "; `proctor render --run` does that".to_owned();
+    }
+    if message.starts_with("it has been judged by") {
+        return format!(
+            "; move {} and score.json away to have it judged anew",
+            folder.join("verdict.json").display()
+        );
+    }
+    String::new()
+}
+
+fn in_words(verdict: &Verdict) -> String {
+    let score = verdict.score();
+    let holding = score.points.iter().filter(|point| point.satisfied == Some(true)).count();
+    let open = verdict.points.len() - score.points.len();
+    let points = format!("{holding} of {} points, {open} undecided", score.points.len());
+    let Some(findings) = &verdict.findings else {
+        let why = match &verdict.failure {
+            Some(NoPicture::Render(status)) => status,
+            _ => "no_artifact",
+        };
+        return format!("{points}; no picture: {why}");
+    };
+    if findings.blank {
+        return format!("{points}; blank");
+    }
+    let or_dash = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"));
+    format!(
+        "{points}; in-box {} (normalised {}), out-of-box {}",
+        or_dash(findings.in_box.map(|it| it.ssim)),
+        or_dash(findings.in_box.map(|it| it.normalised)),
+        or_dash(findings.out_of_box.map(|it| it.score)),
+    )
+}
+
+/// How many came to what.
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    current: usize,
+    pending: usize,
+    not_judged: usize,
+    errors: usize,
+}
+
+impl Tally {
+    fn count(&mut self, came_of_it: &CameOfIt) {
+        *match came_of_it {
+            CameOfIt::Judged(_) => &mut self.judged,
+            CameOfIt::Current => &mut self.current,
+            CameOfIt::Pending => &mut self.pending,
+            CameOfIt::NotTheSolvers(_) => &mut self.not_judged,
+            CameOfIt::Error(_) => &mut self.errors,
+        } += 1;
+    }
+
+    fn sentence(&self) -> String {
+        let Self { judged, current, pending, not_judged, errors } = self;
+        let all = [
+            (judged, "judged"),
+            (current, "judged before"),
+            (pending, "without an outcome"),
+            (not_judged, "that the solver is not to be judged by"),
+            (errors, "with errors"),
+        ];
+        let some: Vec<String> = all
+            .iter()
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let counts = if some.is_empty() { "no trials".to_owned() } else { some.join(", ") };
+        format!("{counts}. Pixel judge: its marks are not comparable with the paper's.")
+    }
+}
