@@ -17,7 +17,7 @@ const SSIM: f64 = 0.1;
 const SIZE: Size = Size { width: 1568, height: 1000 };
 
 /// Reads both pictures, says its version, and then measures once for each line that it is given.
-const YARDSTICK: &str = r#"
+const YARDSTICK: &str = r"
 import sys, time
 import numpy, skimage
 from PIL import Image
@@ -30,7 +30,7 @@ for line in sys.stdin:
     value = structural_similarity(one, other, channel_axis=-1, gaussian_weights=True, sigma=1.5,
                                   use_sample_covariance=False, data_range=1.0)
     print((time.perf_counter() - start) * 1000, repr(float(value)), flush=True)
-"#;
+";
 
 pub(crate) fn measure(bench: &Bench, python: &Path, turns: u32, report: &mut Report) -> Outcome<()> {
     let folder = bench.folder("ssim-")?;
