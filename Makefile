@@ -44,6 +44,10 @@ test-slurm: setup ## Test `proctor slurm` on a Slurm of one node on this machine
 test-litellm: setup ## Test agents behind a LiteLLM proxy, which this installs (750 MB); not part of `make test`
 	bash tests/litellm/run.sh
 
+.PHONY: test-atif
+test-atif: build ## Validate exported trajectories by the validator of their format, which this installs into target/
+	bash tests/atif/run.sh
+
 .PHONY: lint
 lint: ## Formatting and lints
 	$(CARGO) fmt --all --check

@@ -15,6 +15,7 @@ mod fixture;
 mod overrun;
 mod reading;
 mod rendering;
+mod traces;
 mod trials;
 
 use std::error::Error;
@@ -47,7 +48,7 @@ struct Arguments {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "trials,overrun,rendering,campaign,reading,metrics"
+        default_value = "trials,overrun,rendering,campaign,reading,traces,metrics"
     )]
     only: Vec<Part>,
     /// Trials of a turn
@@ -74,6 +75,7 @@ enum Part {
     Rendering,
     Campaign,
     Reading,
+    Traces,
     Metrics,
 }
 
@@ -109,6 +111,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Metrics => {
                 metrics::measure(&bench, &arguments.python, arguments.renderings, &mut report)?;
             }
+            Part::Traces => traces::measure(&bench, arguments.turns, &mut report)?,
             Part::Reading => reading::measure(&bench, arguments.turns, &mut report)?,
         }
     }

@@ -2,7 +2,13 @@
 //! made by hand: after real files where a capture exists (`captures`), after descriptions of the format where none does
 //! (Codex rollouts 1 to 3, code mode with several operations, Claude Code to 2.1.1x, sub-agents of both).
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::cast_precision_loss,
+    clippy::unnecessary_wraps,
+    reason = "a test may fail loudly"
+)]
 
 use pretty_assertions::assert_eq;
 use proctor_traces::{Call, Format, Moment, Nesting, Records, SaidKind, SourceFile, Trace, Usage, sources};

@@ -226,7 +226,7 @@ fn end_of_string(bytes: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
         at += memchr::memchr(b'"', bytes.get(at..)?)?;
-        if trailing_backslashes(&bytes[start + 1..at]) % 2 == 0 {
+        if trailing_backslashes(&bytes[start + 1..at]).is_multiple_of(2) {
             return Some(at + 1);
         }
         at += 1;

@@ -175,12 +175,11 @@ pub(super) fn with_stream(mut base: Base, stream: Records) -> Vec<Element> {
             }
             Element::Said(said) => {
                 let found = words.get_mut(&(said.kind, said.text.trim().to_owned())).and_then(Vec::pop);
-                match found {
-                    Some(index) => anchor = anchor.max(Some(index)),
-                    None => {
-                        anchor = advance(&base.elements, anchor, said.at);
-                        extra.push((anchor, Element::Said(said)));
-                    }
+                if let Some(index) = found {
+                    anchor = anchor.max(Some(index));
+                } else {
+                    anchor = advance(&base.elements, anchor, said.at);
+                    extra.push((anchor, Element::Said(said)));
                 }
             }
         }
