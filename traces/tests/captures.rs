@@ -2,7 +2,7 @@
 //! and session files joined. The captures are no part of the repository; where there are none this says so, and the true
 //! tests are `generations` and `joined`.
 
-#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test may fail loudly")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail loudly")]
 
 use std::path::{Path, PathBuf};
 
