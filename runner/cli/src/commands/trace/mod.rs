@@ -144,7 +144,7 @@ fn read(paths: &[PathBuf], format: Option<Format>) -> Result<Trace, Failure> {
             testimony.files.push(file(path, format)?);
         }
     }
-    testimony.trace().map_err(failure)
+    testimony.trace().map_err(|error| failure(&error))
 }
 
 /// A file; beside what an agent printed, `*.times` has the arrivals of its lines.
@@ -155,8 +155,8 @@ fn file(path: &Path, format: Option<Format>) -> Result<SourceFile, Failure> {
     Ok(SourceFile { name: path.display().to_string(), bytes, format, arrivals })
 }
 
-fn failure(error: TraceError) -> Failure {
-    let hint = match &error {
+fn failure(error: &TraceError) -> Failure {
+    let hint = match error {
         TraceError::Source { source: SourceError::UnknownFormat { .. }, .. } => {
             let known: Vec<&str> = Format::ALL.into_iter().map(Format::as_str).collect();
             Some(format!("--format says which it is: {}", known.join(", ")))

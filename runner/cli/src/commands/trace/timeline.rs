@@ -199,7 +199,7 @@ pub(super) fn printable(text: &str) -> String {
             '\r' => {}
             '\t' => clean.push(' '),
             '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                clean.push('\u{fffd}')
+                clean.push('\u{fffd}');
             }
             c if c.is_control() => clean.push('\u{fffd}'),
             c => clean.push(c),
