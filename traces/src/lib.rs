@@ -3,6 +3,7 @@
 //!
 //! Nothing in this crate runs anything. It holds the words that every other crate uses, so it depends on none of them.
 
+pub mod actions;
 mod call;
 mod check;
 mod digest;
