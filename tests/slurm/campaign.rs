@@ -11,7 +11,7 @@ use proctor_store::{RunDir, TryRecord};
 use serde_json::Value;
 
 use crate::cluster::{Cluster, Said};
-use crate::support::{Ended, Run, proctor, sample};
+use crate::support::{Run, proctor, sample};
 
 /// How long anything here is waited for before the test fails. Nothing is measured by it.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -149,7 +149,7 @@ fn a_killed_array_task_is_replaced_and_every_trial_ends_once() {
     assert!(nothing.contains("nothing is missing") && nothing.contains("4 done"), "{nothing}");
     let shown = cluster.slurm("status", &run, &[]).with_code(0).stdout;
     assert!(shown.contains("4 trials: 4 done, 0 running, 0 missing"), "{shown}");
-    Ended { run: &run, code: Some(0) }.leaves_nothing();
+    run.left_nothing();
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_is_cancelled_keeps_its_evidence_and_can_be_continued() {
     let trials = RunDir::open(&run.out()).unwrap().trials_on_disk().unwrap();
     let collected = trials.iter().map(|trial| tries_that_ended(trial.path(), "cancelled")).sum::<usize>();
     assert_eq!(collected, 2, "both were collected, and not just killed\n{}", cluster.logs(&run.out()));
-    Ended { run: &run, code: Some(0) }.leaves_nothing();
+    run.left_nothing();
 
     cluster.slurm("submit", &run, &["--tasks", "1", "--per-task-jobs", "2"]).with_code(0);
     until(&cluster, &run, "end of all trials", |it| {
