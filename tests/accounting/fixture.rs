@@ -16,6 +16,9 @@ use serde_json::json;
 
 pub(crate) const BUDGET_MS: u64 = 1_800_000;
 
+/// What a judge said of a trial: its points, and the two ratings.
+pub(crate) type Marks = (Vec<(PointKind, Option<bool>)>, Option<[u8; 2]>);
+
 /// What is written of one trial.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
@@ -26,7 +29,7 @@ pub(crate) struct Made {
     /// Status of its rendering, and how long that took.
     pub(crate) render: Option<(&'static str, u64)>,
     /// Its marks: what is satisfied, by kind of point, and two ratings.
-    pub(crate) marks: Option<(Vec<(PointKind, Option<bool>)>, Option<[u8; 2]>)>,
+    pub(crate) marks: Option<Marks>,
     pub(crate) provider_wait_ms: u64,
     pub(crate) tokens: [u64; 3],
     pub(crate) tool_calls: u64,
@@ -277,7 +280,7 @@ impl Dice {
         Some(made)
     }
 
-    fn marks(&mut self, task: usize) -> (Vec<(PointKind, Option<bool>)>, Option<[u8; 2]>) {
+    fn marks(&mut self, task: usize) -> Marks {
         let kinds = [(PointKind::Direct, 2), (PointKind::Derived, task % 4), (PointKind::Invariant, 3)];
         let mut points = Vec::new();
         for (kind, count) in kinds {

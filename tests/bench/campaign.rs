@@ -85,7 +85,9 @@ fn write_all(folder: &Path) -> Outcome<()> {
         let writers: Vec<_> = (0..AT_ONCE)
             .map(|writer| {
                 scope.spawn(move || {
-                    (writer..TRIALS).step_by(AT_ONCE as usize).try_for_each(|number| write(&folder.join(number.to_string())))
+                    (writer..TRIALS)
+                        .step_by(AT_ONCE as usize)
+                        .try_for_each(|number| write(&folder.join(number.to_string())))
                 })
             })
             .collect();

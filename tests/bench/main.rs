@@ -8,10 +8,10 @@
 mod bare;
 mod campaign;
 mod figures;
-mod metrics;
 #[path = "../accounting/fixture.rs"]
 #[expect(clippy::unwrap_used, dead_code, reason = "the tests of the accounts use all of it")]
 mod fixture;
+mod metrics;
 mod overrun;
 mod reading;
 mod rendering;

@@ -53,8 +53,13 @@ pub(crate) fn measure(bench: &Bench, turns: u32, report: &mut Report) -> Outcome
 /// How long it takes, and its peak memory in MB, as last seen before it ended.
 fn time(proctor: &Path, verb: &str, run: &Path) -> Outcome<(Duration, f64)> {
     let start = Instant::now();
-    let mut child =
-        Command::new(proctor).arg(verb).arg(run).arg("--json").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut child = Command::new(proctor)
+        .arg(verb)
+        .arg(run)
+        .arg("--json")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0.0;
     while child.try_wait()?.is_none() {

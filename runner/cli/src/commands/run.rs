@@ -97,7 +97,7 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     } else {
         println!("{}", summary.table());
         println!("Results: {}", shown.display());
-        println!("{}", next(&shown, stopped, summary.unresolved()));
+        println!("{}", next(shown, stopped, summary.unresolved()));
     }
     Ok(match (stopped, summary.unresolved()) {
         (true, _) => Kind::Stopped.into(),
