@@ -140,6 +140,9 @@ impl From<StoreError> for Failure {
             StoreError::Conflict { .. } => {
                 Self::input(message).hint("both are kept as they are: move one of the two away")
             }
+            StoreError::IntoItself { .. } => {
+                Self::input(message).hint("name another folder with -o: the parts stay as they are")
+            }
             StoreError::Extending { .. } => Self::input(message).hint("try again when it has ended"),
             StoreError::OtherPlan { .. } => Self::input(message).hint(
                 "a run keeps its plan: use another --out for another one, or the old arguments to continue",
@@ -189,6 +192,7 @@ impl From<EngineError> for Failure {
             EngineError::Script(error) => error.into(),
             EngineError::Gateway(error) => error.into(),
             EngineError::Id(error) => Self::input(chain(&error)),
+            EngineError::TakenName { .. } => Self::input(chain(&error)).hint("choose another with `as`"),
             EngineError::NoSuchMethod { .. } => {
                 Self::input(chain(&error)).hint("add that method to the plan")
             }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Something that was asked for could not be printed.
@@ -36,4 +37,32 @@ pub(crate) fn err(line: fmt::Arguments<'_>) {
 /// Whether a line of stdout was lost.
 pub(crate) fn lost() -> bool {
     LOST.load(Ordering::Relaxed)
+}
+
+/// A path as it can be typed into a shell.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=@:,%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_read_is_quoted() {
+        for (path, expected) in [
+            ("runs/a", "runs/a"),
+            ("sp ace", "'sp ace'"),
+            ("$x", "'$x'"),
+            ("it's", r"'it'\''s'"),
+            ("Größe", "'Größe'"),
+        ] {
+            assert_eq!(quoted(Path::new(path)), expected);
+        }
+    }
 }

@@ -61,6 +61,12 @@ pub enum EngineError {
         /// The one that is missing.
         method: MethodId,
     },
+    /// The workspace has a file of this name already.
+    #[error("`needs` cannot give a file as `{name}`: the workspace has one of that name")]
+    TakenName {
+        /// The name.
+        name: String,
+    },
     /// What a trial left has changed since.
     #[error("{path} is not what its trial left", path = path.display())]
     Altered {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use proctor_sandbox::{Limits, Sandbox, User};
 use proctor_store::{Attempt, Holder, RunDir, RunRecord, TaskFacts, TaskRecord, TrialId};
-use proctor_tasks::Task;
+use proctor_tasks::{SOURCE_PICTURE, TASK_SHEET, Task};
 use proctor_traces::{ImageIdentity, Timestamp};
 
 use crate::{DiskLimits, EngineError, Method, Schedule};
@@ -82,6 +82,11 @@ impl Plan {
         for need in methods.iter().filter_map(|method| method.needs.as_ref()) {
             if methods.iter().all(|other| other.id != need.method) {
                 return Err(EngineError::NoSuchMethod { method: need.method.clone() });
+            }
+            if let Some(name) =
+                need.name.as_ref().filter(|name| [TASK_SHEET, SOURCE_PICTURE].contains(&name.as_str()))
+            {
+                return Err(EngineError::TakenName { name: name.clone() });
             }
         }
         let mut trials = Vec::new();

@@ -305,12 +305,18 @@ fn leases(run: &RunDir, rows: &Rows, now: Timestamp) -> (Vec<Held>, Vec<WorkerSt
     (held, workers.into_values().collect())
 }
 
+/// Fewer than this say nothing of a rate.
+const FEW: usize = 6;
+
 /// Of the trials that ended last, how many in an hour.
 fn per_hour(rows: &Rows) -> Option<f64> {
     let mut ends: Vec<i64> =
         rows.rows.iter().filter_map(|row| row.ended()?.ended_at).map(Timestamp::as_millis).collect();
     ends.sort_unstable();
     let last = &ends[ends.len().saturating_sub(WINDOW)..];
+    if last.len() < FEW {
+        return None;
+    }
     let span = last.last()? - last.first()?;
     let between = float(last.len() as u64 - 1);
     (span > 0).then(|| between * 3_600_000.0 / float(span.unsigned_abs()))
@@ -347,7 +353,11 @@ fn eta(rows: &Rows, held: &[Held]) -> Option<f64> {
 }
 
 fn last_failures(rows: &Rows, verdicts: &[Verdict]) -> Vec<Recent> {
-    let failed = rows.rows.iter().zip(verdicts).filter(|(_, verdict)| {
+    let failed = rows.rows.iter().zip(verdicts).filter(|(row, verdict)| {
+        // What a control does not do is no news.
+        if control(&rows.record.methods[row.method].harness).is_some() {
+            return false;
+        }
         let ours = matches!(verdict.open, Some(Open::Infra | Open::Provider));
         ours || matches!(verdict.coverage, Coverage::Failed(_))
     });

@@ -77,7 +77,10 @@ pub fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result
         return Err(malformed(format!("it has {size} bytes")));
     }
     let reader = &mut serde_json::Deserializer::from_reader(io::BufReader::new(file));
-    serde_path_to_error::deserialize(reader).map_err(|error| malformed(error.to_string()))
+    let value =
+        serde_path_to_error::deserialize(&mut *reader).map_err(|error| malformed(error.to_string()))?;
+    reader.end().map_err(|error| malformed(error.to_string()))?;
+    Ok(value)
 }
 
 /// Refuses a file of another version of its format, which would be understood wrongly.
@@ -177,6 +180,9 @@ mod tests {
         }
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.json");
+        fs::write(&path, "{\"trial\": \"a\"}\n x").unwrap();
+        let error = read_json::<Record>(&path, "record").unwrap_err().to_string();
+        assert!(error.contains("trailing characters"), "{error}");
         fs::write(&path, r#"{"trial": 1}"#).unwrap();
         let error = read_json::<Record>(&path, "record").unwrap_err().to_string();
         assert!(error.contains("trial: invalid type"), "{error}");

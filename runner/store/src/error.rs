@@ -54,6 +54,12 @@ pub enum StoreError {
         /// The run.
         path: PathBuf,
     },
+    /// A run is to be merged into one of its parts.
+    #[error("{path} is one of the runs to be merged", path = path.display())]
+    IntoItself {
+        /// The run.
+        path: PathBuf,
+    },
     /// Two results directories disagree.
     #[error("{left} and {right} hold different {what}", left = left.display(), right = right.display())]
     Conflict {

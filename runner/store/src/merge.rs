@@ -39,6 +39,12 @@ pub struct Merged {
 /// short is continued by the next.
 pub fn merge(sources: &[PathBuf], target: &Path, us: &Holder) -> Result<Merged, StoreError> {
     let runs: Vec<RunDir> = sources.iter().map(|it| RunDir::open(it)).collect::<Result<_, _>>()?;
+    let same = |source: &PathBuf| {
+        source.canonicalize().is_ok_and(|source| target.canonicalize().is_ok_and(|target| source == target))
+    };
+    if sources.iter().any(same) {
+        return Err(StoreError::IntoItself { path: target.to_owned() });
+    }
     let record = union(&runs, target)?;
     // All conflicts come to light before anything is written.
     let candidates = gather(&runs)?;
@@ -297,6 +303,16 @@ mod tests {
 
     fn us() -> Holder {
         Holder::this_process(None).unwrap()
+    }
+
+    #[test]
+    fn no_run_is_merged_into_itself() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = dir.path().join("part");
+        RunDir::open_or_create(&part, &record(1)).unwrap();
+        let us = Holder::this_process(None).unwrap();
+        let refused = merge(&[part.clone()], &dir.path().join("./part"), &us);
+        assert!(matches!(refused, Err(StoreError::IntoItself { .. })), "{refused:?}");
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl TrialDir {
     /// A folder for the next try. It is ours alone: two owners of one trial, one of which was taken for dead, never mix
     /// their evidence.
     pub fn new_try(&self) -> Result<TryDir, StoreError> {
+        self.unsettle()?;
         let mut number = self.tries();
         loop {
             number += 1;
@@ -115,6 +116,28 @@ impl TrialDir {
                 Err(error) => return Err(StoreError::io("creating", &path)(error)),
             }
         }
+    }
+
+    /// Puts evidence that lies in the trial's own place, although it has no outcome, among the tries: somebody has taken the
+    /// outcome away, for the trial to be run again.
+    fn unsettle(&self) -> Result<(), StoreError> {
+        if self.is_done() || EVIDENCE.iter().all(|name| !self.path.join(name).exists()) {
+            return Ok(());
+        }
+        let last = self.tries().max(1);
+        let taken = EVIDENCE.iter().any(|name| self.try_path(last).join(name).exists());
+        let to = self.try_path(if taken { last + 1 } else { last });
+        fs::create_dir_all(&to).map_err(StoreError::io("creating", &to))?;
+        for name in EVIDENCE {
+            let from = self.path.join(name);
+            match fs::rename(&from, to.join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::io("moving", &from)(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Makes a try the final one: writes the outcome, once. The trial is done from then on, and its evidence is read from
@@ -283,5 +306,26 @@ mod tests {
             fs::read_dir(dir.path()).unwrap().flatten().map(|it| it.file_name()).collect();
         names.sort();
         assert_eq!(names, ["trace.jsonl", "tries"]);
+    }
+
+    #[test]
+    fn an_outcome_that_was_taken_away_leaves_its_evidence_to_its_try() {
+        let dir = tempfile::tempdir().unwrap();
+        let trial = TrialDir::new(dir.path().to_owned(), "vao/t/m/1".parse().unwrap());
+        for number in 1..=3 {
+            // The outcome of the one before is gone: nothing but its evidence tells of it.
+            let one = trial.new_try().unwrap();
+            assert_eq!(one.number(), number);
+            fs::write(one.folder("raw").unwrap().join("stdout.jsonl"), number.to_string()).unwrap();
+            fs::write(one.trace(), number.to_string()).unwrap();
+            trial.settle(number).unwrap();
+        }
+        for number in 1..=2 {
+            let kept = dir.path().join(format!("tries/{number}"));
+            for name in ["raw/stdout.jsonl", "trace.jsonl"] {
+                assert_eq!(fs::read_to_string(kept.join(name)).unwrap(), number.to_string());
+            }
+        }
+        assert_eq!(fs::read_to_string(dir.path().join("trace.jsonl")).unwrap(), "3");
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use proctor_store::{Holder, StoreError, merge as merge_runs};
+use proctor_store::{Holder, RunDir, StoreError, merge as merge_runs};
 use serde_json::json;
 
 use super::print_json;
@@ -54,5 +54,11 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
         merged.copied,
         merged.present
     );
+    if RunDir::open(&args.output)?.record()?.plan.is_none() {
+        println!(
+            "The parts were asked for in different words: their tables are one now, but what is left of them is run in the parts, \
+             which are then merged again."
+        );
+    }
     Ok(ExitCode::SUCCESS)
 }

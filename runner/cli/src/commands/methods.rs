@@ -22,9 +22,22 @@ pub(crate) fn of_experiment(
     refuse_other_tracks(experiment)?;
     let methods = experiment.methods.iter().map(|method| {
         let price = method.model.as_ref().and_then(|model| experiment.prices.get(model));
-        one(method, price.copied(), environment).map(Arc::new)
+        let mut one = one(method, price.copied(), environment)?;
+        // `script` stands for the model that its harness asks for if nobody says which.
+        let resolved = one.model.as_ref().map(ToString::to_string);
+        let by_name = || experiment.prices.iter().find(|(model, _)| Some(model.to_string()) == resolved);
+        one.price = one.price.or_else(|| by_name().map(|(_, price)| dollars(*price)));
+        Ok(Arc::new(one))
     });
     methods.collect()
+}
+
+fn dollars(price: experiment::Price) -> Price {
+    Price {
+        input: price.input.dollars(),
+        cached_input: Some(price.cached_input.dollars()),
+        output: price.output.dollars(),
+    }
 }
 
 /// Plans may name them; nobody can run them yet.
@@ -62,11 +75,7 @@ fn one(
         command,
         settings,
         budget: method.budget.duration(),
-        price: price.map(|price| Price {
-            input: price.input.dollars(),
-            cached_input: Some(price.cached_input.dollars()),
-            output: price.output.dollars(),
-        }),
+        price: price.map(dollars),
         ceiling: ceiling(method.max_trial_tokens, method.max_trial_cost),
         ceiling_total: ceiling(method.max_tokens, method.max_cost),
         jobs: method.jobs.map(AtATime::as_usize),

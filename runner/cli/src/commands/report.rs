@@ -99,6 +99,13 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     };
     args.curve.iter().try_for_each(|path| CurveFormat::of(path).map(drop))?;
     let rows = Rows::read(&RunDir::open(run)?, Depth::Everything)?;
+    if let Some(filter) = &args.filter {
+        let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
+        if rows.select(&verdicts, filter)?.is_empty() {
+            return Err(Failure::input(format!("no trial of this run matches --where '{filter}'"))
+                .hint("--json without --where shows what each trial has"));
+        }
+    }
     let report = Report::new(&rows, &args.options())?;
     if args.json {
         print_json(&report)?;

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::print_json;
 use crate::failure::Failure;
+use crate::printing::quoted;
 
 const RERUN_EXAMPLES: &str = "\
 Examples:
@@ -68,8 +69,12 @@ pub(crate) fn rerun(args: &RerunArgs) -> Result<ExitCode, Failure> {
         (0, _) => println!("no trial with an outcome was chosen"),
         (_, true) => println!("nothing was changed"),
         (count, false) => {
-            println!("{count} trials are pending now. To run them: the command that started the run, or");
-            println!("  proctor run --join {}", args.run.display());
+            println!(
+                "{count} trials are pending now. To run them: the command that started the run, once it has ended"
+            );
+            if rows.record.plan.is_some() {
+                println!("  or: proctor run --join {}", quoted(&args.run));
+            }
         }
     }
     Ok(ExitCode::SUCCESS)

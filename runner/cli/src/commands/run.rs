@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use proctor_engine::{Ceiling, Host, Method, Plan, RetryPolicy, Schedule, Site, Step, Steps};
+use proctor_engine::{Ceiling, Host, Method, Plan, RetryPolicy, RunEnd, Schedule, Site, Step, Steps};
 use proctor_experiment::{Experiment, Span, Tokens, Usd};
 use proctor_gateway::ScriptError;
 use proctor_report::RunSummary;
@@ -25,9 +25,11 @@ use proctor_tasks::Task;
 pub(crate) use self::args::RunArgs;
 use self::carry_out::{Show, carry_out};
 use super::{methods, print_json};
+use crate::console::LeftOut;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::{Laboratory, absolute};
+use crate::printing::quoted;
 use crate::rendering::Rendering;
 
 pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result<ExitCode, Failure> {
@@ -51,7 +53,11 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
     let disk = room::disk(&experiment.limits);
     let run = open(&args, &out, &name, &laboratory, &experiment, &tasks, &methods)?;
     if args.no_start {
-        println!("{} is made, and nothing started: `proctor run --join {0}` does", shown.display());
+        println!(
+            "{} is made, and nothing started: `proctor run --join {}` does",
+            shown.display(),
+            quoted(shown)
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let attempts = experiment.attempts.as_u32();
@@ -89,15 +95,16 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         (method.id.clone(), trials)
     });
     let show = Show { json: args.json, planned: planned.collect() };
-    let stopped = carry_out(plan, site, host, &tasks, rendering, show).await?;
+    let (end, left_out) = carry_out(plan, site, host, &tasks, rendering, show).await?;
 
     let summary = RunSummary::read(&run)?;
+    let stopped = end == RunEnd::Stopped && summary.unresolved() > 0;
     if args.json {
         print_json(&summary)?;
     } else {
         println!("{}", summary.table());
         println!("Results: {}", shown.display());
-        println!("{}", next(shown, stopped, summary.unresolved()));
+        println!("{}", next(shown, stopped, left_out, summary.unresolved()));
     }
     Ok(match (stopped, summary.unresolved()) {
         (true, _) => Kind::Stopped.into(),
@@ -107,10 +114,26 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
 }
 
 /// What to do now.
-fn next(run: &Path, stopped: bool, unresolved: u64) -> String {
-    let run = run.display();
+fn next(run: &Path, stopped: bool, left_out: LeftOut, unresolved: u64) -> String {
+    let run = quoted(run);
     if stopped {
         return format!("Stopped: the same command continues. How it stands: proctor status {run}");
+    }
+    let mut why = Vec::new();
+    if left_out.missing > 0 {
+        why.push(format!(
+            "{} were left out, since what they need was not left by another: on_missing = \"empty\" or \"fail\" would end them",
+            left_out.missing
+        ));
+    }
+    if left_out.ceiling > 0 {
+        why.push(format!("{} were not started: raise max_tokens or max_cost to go on", left_out.ceiling));
+    }
+    if !why.is_empty() {
+        return format!(
+            "{unresolved} trials are unresolved. {}. All of them: proctor status {run}",
+            why.join(". ")
+        );
     }
     if unresolved > 0 {
         return format!(
@@ -138,7 +161,11 @@ fn open(
     let mut record = Plan::record(name, version, &laboratory.image, tasks, methods, attempts, bounds)?;
     let plan = serde_json::to_value(experiment);
     record.plan = Some(plan.map_err(|error| Failure::internal(format!("writing the plan: {error}")))?);
-    if !args.extend || !out.join("run.json").exists() {
+    if args.extend && !out.join("run.json").exists() {
+        return Err(Failure::input(format!("{}: there is no run to extend", out.display()))
+            .hint("without --extend a new one is made"));
+    }
+    if !args.extend {
         return Ok(RunDir::open_or_create(out, &record)?);
     }
     let (run, added) = RunDir::extend(out, &record, &laboratory.holder)?;

@@ -41,8 +41,19 @@ pub(crate) struct Console {
     tally: Tally,
     /// Trials that were done before, and have not been told of yet.
     before: usize,
+    /// Trials that were not started, and why.
+    pub(crate) left_out: LeftOut,
     started: Instant,
     told: Instant,
+}
+
+/// Trials that are not started however often the run is continued.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
+    /// What they need was not left by another.
+    pub(crate) missing: usize,
+    /// A ceiling was reached.
+    pub(crate) ceiling: usize,
 }
 
 /// What there is to say about a run that ended before all was done.
@@ -89,6 +100,7 @@ impl Console {
             busy: HashSet::new(),
             tally: Tally::new(planned, jobs),
             before: 0,
+            left_out: LeftOut::default(),
             started: Instant::now(),
             told: Instant::now(),
         }
@@ -119,12 +131,14 @@ impl Console {
                 }
             }
             EngineEvent::Missing { trial, source } => {
+                self.left_out.missing += 1;
                 self.say(&format!("{trial}: left out, since {source} left nothing to start from"));
             }
             EngineEvent::CeilingReached { method, limit, left } => {
+                self.left_out.ceiling += left;
                 let who = method.as_ref().map_or("the run".to_owned(), |it| format!("method {it}"));
-                let what = if *limit == Limit::Cost { "cost" } else { "use tokens" };
-                self.say(&format!("{who} may {what} no more: {left} trials are not started"));
+                let what = if *limit == Limit::Cost { "max_cost" } else { "max_tokens" };
+                self.say(&format!("{who} has used up its {what}: {left} trials are not started"));
             }
             EngineEvent::Entered { trial, phase } => self.enter(trial, *phase),
             EngineEvent::Progress { trial, tool_calls, tokens } => {
@@ -158,6 +172,9 @@ impl Console {
 
     /// Counts along.
     fn count(&mut self, event: &EngineEvent) {
+        if !matches!(event, EngineEvent::Skipped { .. }) {
+            self.tell_what_was_before();
+        }
         match event {
             EngineEvent::Skipped { trial } => {
                 if self.running.contains_key(trial) {
@@ -166,7 +183,6 @@ impl Console {
                 self.tally.done_elsewhere(trial.method());
                 // They come all at once, and may be thousands.
                 self.before += 1;
-                return;
             }
             EngineEvent::Entered { trial, .. } if !self.running.contains_key(trial) => {
                 self.tally.began(trial.method());
@@ -180,14 +196,16 @@ impl Console {
             }
             _ => {}
         }
-        self.tell_what_was_before();
     }
 
     fn tell_what_was_before(&mut self) {
         match std::mem::take(&mut self.before) {
             0 => {}
             before => {
-                self.say(&format!("{before} trials are done already: {}", self.tally.line(Duration::ZERO)));
+                let (done, planned) = (self.tally.done(), self.tally.planned());
+                self.say(&format!(
+                    "{before} trials were done before, or elsewhere: {done} of {planned} done"
+                ));
             }
         }
     }
@@ -285,11 +303,25 @@ fn describe(outcome: &Outcome) -> String {
     let overrun =
         outcome.overrun_ms.filter(|ms| *ms >= 0).map(|ms| format!(", frozen {ms} ms after the deadline"));
     let (ending, why) = (outcome.ending.name(), said(&outcome.ending));
+    let limit = match outcome.ending {
+        Ending::LimitExceeded { limit } => format!(" ({})", word(limit)),
+        _ => String::new(),
+    };
     format!(
-        "{}: {ending} after {seconds:.1} s, {calls} tool calls{}{why}",
+        "{}: {ending}{limit} after {seconds:.1} s, {calls} tool calls{}{why}",
         outcome.trial,
         overrun.unwrap_or_default()
     )
+}
+
+fn word(limit: Limit) -> &'static str {
+    match limit {
+        Limit::DiskBytes => "disk",
+        Limit::DiskInodes => "files",
+        Limit::StreamBytes => "output",
+        Limit::Tokens => "tokens",
+        Limit::Cost => "cost",
+    }
 }
 
 /// What was said about an ending, fit for a terminal: an agent's words may hold anything.

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::interrupts::Interrupts;
 use crate::commands::print_json;
-use crate::console::{self, Console};
+use crate::console::{self, Console, LeftOut};
 use crate::failure::Failure;
 use crate::rendering::{Rendering, by_id};
 
@@ -26,7 +26,7 @@ pub(super) struct Show {
     pub(super) planned: Vec<(MethodId, usize)>,
 }
 
-/// Runs the plan, shows it, and renders behind it. Returns whether the user stopped it.
+/// Runs the plan, shows it, and renders behind it. Returns how it ended.
 pub(super) async fn carry_out(
     plan: Plan,
     site: Site,
@@ -34,7 +34,7 @@ pub(super) async fn carry_out(
     tasks: &[Arc<Task>],
     rendering: Option<Rendering>,
     show: Show,
-) -> Result<bool, Failure> {
+) -> Result<(RunEnd, LeftOut), Failure> {
     let stop = Stop::default();
     let (sender, mut events) = mpsc::unbounded_channel();
     let mut console = Console::new(&show.planned, plan.schedule.jobs, show.json);
@@ -72,14 +72,13 @@ pub(super) async fn carry_out(
     drop(queue);
     console.finish();
     let end = running.await.map_err(|error| Failure::internal(format!("the dispatcher: {error}")))??;
-    let stopped = end == RunEnd::Stopped;
     if let Some(text) = console::why(&end) {
         console.say(&text);
     }
     for problem in rendered.await.map_err(|error| Failure::internal(format!("the renderer: {error}")))? {
         console.say(&problem);
     }
-    Ok(stopped)
+    Ok((end, console.left_out))
 }
 
 /// Renders trials as they come, some at a time, and names those that are recovered by it; returns what went wrong on our

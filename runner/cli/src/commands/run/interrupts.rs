@@ -49,6 +49,9 @@ impl Interrupts {
             }
             _ => {
                 // The user asked three times; the next start sweeps up.
+                eprintln!(
+                    "ended at once; the next start, or `proctor sweep`, removes what is left in the engine"
+                );
                 std::process::exit(Kind::Stopped as i32)
             }
         }

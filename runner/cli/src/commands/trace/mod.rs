@@ -1,5 +1,6 @@
 //! `proctor trace`: what an agent did, call by call, from every witness.
 
+mod actions;
 mod check;
 mod export;
 mod import;
@@ -26,6 +27,11 @@ Examples:
   proctor trace show runs/first/trials/vao/flow-approval/codex-openai-gpt-5.5/1
   proctor trace show ~/.claude/projects/-work/SESSION.jsonl --model";
 
+const ACTIONS_EXAMPLES: &str = "\
+Examples:
+  proctor trace actions runs/first/trials/vao/flow-approval/codex-openai-gpt-5.5/1 --explain
+  proctor trace actions rollout.jsonl --artifact artifact.tex --json";
+
 /// Verbs of `trace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TraceVerb {
@@ -39,6 +45,9 @@ pub(crate) enum TraceVerb {
     Check(CheckArgs),
     /// Write it in the form of another tool
     Export(ExportArgs),
+    /// Say what the agent was doing in each call, in the fifteen strategy actions
+    #[command(after_help = ACTIONS_EXAMPLES)]
+    Actions(actions::ActionsArgs),
 }
 
 /// What is read.
@@ -108,6 +117,7 @@ pub(crate) fn trace(verb: TraceVerb) -> Result<ExitCode, Failure> {
         TraceVerb::Show(args) => show::show(&args),
         TraceVerb::Check(args) => check::check(&args),
         TraceVerb::Export(args) => export::export(&args),
+        TraceVerb::Actions(args) => actions::actions(&args),
     }
 }
 
