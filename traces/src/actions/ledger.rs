@@ -240,9 +240,10 @@ impl Ledger {
         if name.len() < 5 || globbing(path) {
             return None;
         }
+        let extension = name.rsplit('.').next();
         let near = |other: &str| {
             let other = file_name(other);
-            other == name || (distance_below_3(name, other) && extension(other) == extension(name))
+            other == name || (other.rsplit('.').next() == extension && distance_below_3(name, other))
         };
         if near(&self.artifact) {
             return Some(Known { text: Some(Text::Artifact), ..Known::default() });
@@ -309,6 +310,10 @@ fn matches_glob(pattern: &str, text: &str) -> bool {
 
 /// Whether two short names differ by at most two letters put in, left out or replaced.
 fn distance_below_3(a: &str, b: &str) -> bool {
+    // A letter has at most four bytes.
+    if a.len().abs_diff(b.len()) > 8 {
+        return false;
+    }
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().take(64).collect(), b.to_lowercase().chars().take(64).collect());
     if a.len().abs_diff(b.len()) > 2 {

@@ -212,8 +212,8 @@ impl Session {
     pub fn classify(&self) -> Vec<CallActions> {
         let artifact = self.artifact.clone().unwrap_or_else(|| session::artifact_of(&self.calls));
         // Which drafts become the artifact is known only at the end; what they are does not wait for it.
-        let drafts = self.walk(&artifact, BTreeSet::new()).1;
-        self.walk(&artifact, drafts).0
+        let (labelled, drafts) = self.walk(&artifact, BTreeSet::new());
+        if drafts.is_empty() { labelled } else { self.walk(&artifact, drafts).0 }
     }
 
     fn walk(&self, artifact: &str, drafts: BTreeSet<String>) -> (Vec<CallActions>, BTreeSet<String>) {

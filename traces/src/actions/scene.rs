@@ -170,9 +170,6 @@ impl Scene {
             }
             Text::Task | Text::Copy | Text::Script | Text::Other => {}
         }
-        if text == Text::Artifact && old.is_none() {
-            self.became_artifact.extend(made.from.is_some().then(|| resolved.clone()));
-        }
         if !self.in_vain {
             let content = match (made.content, made.amends) {
                 (Some(content), false) => Some(content.into()),
@@ -244,6 +241,13 @@ impl Scene {
             return Text::Trial;
         }
         weigh(path, content, self.ledger.longest, &self.ledger.artifact)
+    }
+
+    /// The artifact is made of the file at `path`. Whether that was known to be a draft is what a second reading is for.
+    pub(crate) fn becomes_artifact(&mut self, path: &str, text: Option<Text>) {
+        if !path.is_empty() && matches!(text, Some(Text::Trial | Text::Variant | Text::Smoke)) {
+            self.became_artifact.push(self.resolve(path));
+        }
     }
 
     /// A text that is meant for the model itself or for another: notes, plans, prompts.

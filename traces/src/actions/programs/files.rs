@@ -274,8 +274,8 @@ pub(super) fn copy(scene: &mut Scene, words: &Words<'_>) {
             target.to_owned()
         };
         let resolved = scene.resolve(&path);
-        if scene.ledger.is_artifact(&resolved) && !scene.ledger.is_artifact(&scene.resolve(from)) {
-            scene.became_artifact.push(scene.resolve(from));
+        if scene.ledger.is_artifact(&resolved) {
+            scene.becomes_artifact(from, known.as_ref().and_then(|it| it.text));
         }
         match known {
             Some(Known { text: None, pictures, .. }) if !pictures.is_empty() => scene.draw(&path, pictures),

@@ -309,6 +309,10 @@ impl<'s> Run<'s> {
                 if path.is_empty() || path.starts_with("/dev/") {
                     return Stream::default();
                 }
+                let resolved = self.scene.resolve(path);
+                if self.scene.ledger.is_artifact(&resolved) {
+                    self.scene.becomes_artifact(&out.path, out.text);
+                }
                 if out.pictures.is_empty() {
                     self.scene.write(
                         path,
