@@ -255,8 +255,8 @@ pub(crate) fn handed_over(text: &str) -> Vec<(Fact, &str)> {
         ("check", "artifact.", Fact::ReadAnswer),
     ];
     let mut all = Vec::new();
-    for sentence in cut(text).split_inclusive(['.', '\n', ';', ':', '?']).filter(|it| it.len() > 8).take(200)
-    {
+    let sentences = cut(text).split_inclusive(['\n', ';', '?']).flat_map(|it| it.split_inclusive(". "));
+    for sentence in sentences.filter(|it| it.len() > 8).take(200) {
         let lower = sentence.trim().to_lowercase();
         if ["do not", "don't", "never", "no need"].iter().any(|it| lower.starts_with(it)) {
             continue;
@@ -269,11 +269,8 @@ pub(crate) fn handed_over(text: &str) -> Vec<(Fact, &str)> {
                     .map(|(_, fact)| (*fact, sentence)),
             );
         }
-        all.extend(
-            DONE.iter()
-                .filter(|(work, on, _)| contains_words(&lower, work) && lower.contains(on))
-                .map(|(_, _, fact)| (*fact, sentence)),
-        );
+        let done = DONE.iter().find(|(work, on, _)| contains_words(&lower, work) && lower.contains(on));
+        all.extend(done.map(|(_, _, fact)| (*fact, sentence)));
     }
     // Places of what is to be found structure for are no colours.
     let structure = all.iter().any(|(fact, _)| *fact == Fact::FoundStructure);

@@ -41,6 +41,12 @@ pub(super) fn run(scene: &mut Scene, name: &str, argv: &[Arg], stdin: &Stream) -
             words.last().copied().filter(|it| !it.starts_with('-') || it.ends_with(":-") || *it == "-")
         }
     };
+    // `png:path` names the form and then the file.
+    let output = output.map(|it| {
+        it.split_once(':')
+            .filter(|(form, path)| form.len() < 6 && !path.is_empty() && *path != "-" && is_picture(path))
+            .map_or(it, |(_, path)| path)
+    });
     let inputs = inputs(scene, &words, output, stdin);
     let all = inputs.iter().fold(Pictures::NONE, |all, it| all | it.pictures);
     let measure = Measure::of(&words, output);
@@ -91,6 +97,10 @@ pub(super) fn run(scene: &mut Scene, name: &str, argv: &[Arg], stdin: &Stream) -
         [one] => {
             if one.any(Pictures::TRIALS) && !one.any(Pictures::ANSWER) {
                 scene.note(Fact::RanTrial, &line);
+            }
+            let from_pdf = words.iter().any(|it| extension(it.split('[').next().unwrap_or(it)) == "pdf");
+            if from_pdf && one.any(Pictures::ANSWER) {
+                scene.note(Fact::RenderedDraft, &line);
             }
             *one
         }

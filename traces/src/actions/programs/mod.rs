@@ -69,7 +69,7 @@ pub(crate) fn start(run: &mut Run<'_>, argv: &[Arg], stdin: &Stream, sink: &Sink
         | "fold" | "column" | "paste" | "rev" | "od" | "xxd" | "hexdump" | "strings" | "wc" | "tee"
         | "diff" | "cmp" | "comm" | "colordiff" | "jq" | "xmllint" | "tidy" | "html2text" | "sponge"
         | "iconv" | "base64" | "md5sum" | "sha256sum" | "sha1sum" | "envsubst" | "m4" | "expand"
-        | "unexpand" | "dos2unix" => files::text(run.scene, &name, &words, stdin),
+        | "unexpand" | "dos2unix" | "unflatten" | "tred" => files::text(run.scene, &name, &words, stdin),
         "echo" | "printf" => files::print(&name, argv),
         "seq" => files::seq(&words),
         "dirname" | "basename" | "realpath" | "readlink" => files::path_part(&name, &words),

@@ -22,7 +22,7 @@ impl Reader<'_, '_> {
         let mut at = 0;
         while at < tokens.len() {
             match &tokens[at] {
-                Token::Op(op @ ("-" | "!=" | "==" | "^" | "+" | "/" | "%")) => {
+                Token::Op(op @ ("-" | "!=" | "==" | "^" | "+" | "/" | "%" | "<" | ">" | "<=" | ">=")) => {
                     pending = Some(op);
                     // By a number it is a change of scale, by what was measured it is data.
                     self.tally.divides |=
@@ -68,7 +68,16 @@ impl Reader<'_, '_> {
             let (val, next) = self.primary(tokens, at, depth);
             let next = next.max(at + 1);
             match pending.take() {
-                Some("-" | "!=" | "==" | "^") => self.meet(&mut last, &val),
+                Some("-" | "^") => self.meet(&mut last, &val),
+                // What a pixel is asked for is no longer the pixel.
+                Some("!=" | "==") => {
+                    self.meet(&mut last, &val);
+                    last.pixels = false;
+                }
+                Some("<" | ">" | "<=" | ">=") => {
+                    last.join(&val);
+                    last.pixels = false;
+                }
                 Some("+") if !last.strs.is_empty() && !val.strs.is_empty() && last.items.is_empty() => {
                     let both = format!("{}{}", last.first(), val.first());
                     last.join(&val);

@@ -19,7 +19,7 @@ impl Run<'_> {
                             self.args.iter().map(|it| Value { text: it.text.clone(), varies: it.varies }),
                         );
                     } else {
-                        let value = self.vars.get(name).cloned().unwrap_or_default();
+                        let value = self.variable(name);
                         all.extend(
                             value
                                 .text
