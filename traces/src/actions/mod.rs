@@ -226,7 +226,7 @@ impl Session {
         let mut scene = Scene::new(Ledger::new(artifact, self.root.as_deref(), drafts));
         let mut cwds: BTreeMap<Option<&str>, String> = BTreeMap::new();
         let mut all = Vec::new();
-        let (mut written, mut wrote_just_now) = (false, false);
+        let mut written = false;
         for call in self.calls.iter().filter(|it| it.is_outer()) {
             scene.facts = Facts::default();
             scene.budget = Scene::BUDGET;
@@ -234,10 +234,7 @@ impl Session {
             scene.cwd = cwds.get(&call.agent.as_deref()).cloned().unwrap_or_default();
             tools::read(&mut scene, call, children.get(&call.id).map_or(&[], Vec::as_slice));
             cwds.insert(call.agent.as_deref(), std::mem::take(&mut scene.cwd));
-            // A version that is seen late is that of the call before, if that was to make one.
-            let said = self.changed.get(&call.id).copied().filter(|it| !(*it && wrote_just_now));
-            let mut labelled = judged(call, &scene.facts, said);
-            wrote_just_now = labelled.designated.write;
+            let mut labelled = judged(call, &scene.facts, self.changed.get(&call.id).copied());
             labelled.first = labelled.designated.write && !written;
             written |= labelled.designated.write;
             all.push(labelled);

@@ -30,11 +30,13 @@ impl Session {
 }
 
 /// What the versions of the artifact say of the calls: `true` for the one that was at work when a version was seen, `false`
-/// for one after which long enough nothing was seen. The watcher keeps at most one version a second, and stamps it when it
-/// has read it; of what follows closer than that it says nothing.
+/// for one after which long enough nothing was seen. The watcher keeps at most one version a second and stamps it when it
+/// has read it, so that of a version that follows another within that time nobody can say which call made it.
 fn changed(calls: &[Call], versions: &[ArtifactVersion]) -> HashMap<ToolCallId, bool> {
     /// From the end of a write to the stamp of the watcher, in milliseconds.
     const LATE: i64 = 120;
+    /// A version that comes so long after the one before was not kept back.
+    const APART: i64 = 1_200;
     /// After so long without a version there was no change.
     const QUIET: i64 = 2_500;
     let mut said = HashMap::new();
@@ -55,14 +57,15 @@ fn changed(calls: &[Call], versions: &[ArtifactVersion]) -> HashMap<ToolCallId, 
         if !alone {
             continue;
         }
-        let between = |from: i64, to: i64| {
-            let first = versions.partition_point(|it| it.ms < from);
-            versions.get(first).is_some_and(|it| it.ms <= to)
-        };
         let until = next.unwrap_or(i64::MAX);
-        if between(*start, end.saturating_add(LATE).min(until.max(*end))) {
-            said.insert(call.id.clone(), true);
-        } else if !between(start.saturating_sub(QUIET), until) && until.saturating_sub(*end) > QUIET {
+        let first = versions.partition_point(|it| it.ms < *start);
+        let before = first.checked_sub(1).and_then(|it| versions.get(it)).map_or(i64::MIN, |it| it.ms);
+        let seen = versions.get(first).map_or(i64::MAX, |it| it.ms);
+        if seen <= end.saturating_add(LATE).min(until.max(*end)) {
+            if seen.saturating_sub(before) > APART {
+                said.insert(call.id.clone(), true);
+            }
+        } else if seen > until && until.saturating_sub(*end) > QUIET && start.saturating_sub(before) > QUIET {
             said.insert(call.id.clone(), false);
         }
     }
@@ -84,4 +87,43 @@ pub(super) fn artifact_of(calls: &[Call]) -> String {
     }
     let best = (0..kinds.len()).rev().max_by_key(|it| counts[*it]).filter(|it| counts[*it] > 0).unwrap_or(0);
     format!("artifact.{}", kinds[best])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Digest, Format, Moment, Witness, sources};
+
+    /// Calls by start and end, versions by time: what is said of each call.
+    fn said(calls: &[(i64, i64)], versions: &[i64]) -> Vec<Option<bool>> {
+        let line = r#"{"timestamp":"2026-11-30T10:00:01.000Z","type":"response_item","payload":{"type":"function_call","name":"exec_command","arguments":"{}","call_id":"c"}}"#;
+        let records = sources::read(line.as_bytes(), Some(Format::CodexRollout), None).unwrap();
+        let model = Trace::of_records("x", records).calls[0].clone();
+        let moment = |ms| Some(Moment { ms, by: Witness::SessionFile });
+        let calls: Vec<Call> = calls
+            .iter()
+            .enumerate()
+            .map(|(at, (start, end))| Call {
+                id: ToolCallId(at.to_string()),
+                start: moment(*start),
+                end: moment(*end),
+                ..model.clone()
+            })
+            .collect();
+        let version = |ms: &i64| ArtifactVersion { ms: *ms, digest: Digest::of(b""), bytes: 0 };
+        let said = changed(&calls, &versions.iter().map(version).collect::<Vec<_>>());
+        calls.iter().map(|it| said.get(&it.id).copied()).collect()
+    }
+
+    #[test]
+    fn a_version_is_that_of_the_call_at_work_unless_it_may_have_been_kept_back() {
+        assert_eq!(
+            said(&[(0, 100), (5_000, 5_100), (9_000, 9_100)], &[150, 9_090]),
+            [Some(true), Some(false), Some(true)]
+        );
+        // The second version may be that of the first call.
+        assert_eq!(said(&[(0, 100), (500, 600), (1_000, 1_200)], &[50, 1_100]), [Some(true), None, None]);
+        assert_eq!(said(&[(0, 900), (100, 300)], &[200]), [None, None]);
+        assert_eq!(said(&[(0, 100)], &[]), [None]);
+    }
 }
