@@ -145,6 +145,11 @@ impl Ledger {
     pub(crate) fn resolve(&self, cwd: &str, path: &str) -> String {
         let path = path.char_indices().nth(1024).map_or(path, |(end, _)| &path[..end]);
         let path = path.trim_start_matches("file://");
+        // What a server of the sandbox gives is what lies in its folder.
+        let path = ["http://localhost", "http://127.0.0.1", "http://0.0.0.0"]
+            .iter()
+            .find_map(|host| path.strip_prefix(host)?.split_once('/'))
+            .map_or(path, |(_, inside)| inside);
         let path = if path.contains("://") { path } else { path.split(['?', '#']).next().unwrap_or(path) };
         let joined = if path.starts_with('/') || path.starts_with('~') || cwd.is_empty() {
             path.to_owned()

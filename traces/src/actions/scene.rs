@@ -337,12 +337,27 @@ impl Scene {
     }
 }
 
-/// By a picture's name alone: only the source is told.
+/// By a picture's name alone, for those of which nobody knows what made them.
 fn by_name(path: &str) -> Pictures {
     let name = file_name(path).to_lowercase();
-    let stem = name.split('.').next().unwrap_or_default();
-    let is_source = matches!(stem, "source" | "src" | "original" | "target" | "reference" | "ref");
-    if is_source && is_picture(path) { Pictures::SOURCE } else { Pictures::NONE }
+    let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
+    let says = |words: &[&str]| words.iter().any(|it| stem.contains(it));
+    if !is_picture(path) {
+        Pictures::NONE
+    } else if matches!(stem, "source" | "src" | "original" | "target" | "reference" | "ref") {
+        Pictures::SOURCE
+    } else if says(&["diff"]) {
+        Pictures::DIFFERENCE
+    } else if says(&["crop", "source", "region"]) {
+        Pictures::SOURCE_PART
+    } else if says(&[
+        "preview", "render", "artifact", "output", "draft", "shot", "side", "both", "overlay", "montage",
+        "compar",
+    ]) {
+        Pictures::DRAFT
+    } else {
+        Pictures::NONE
+    }
 }
 
 /// Whether a path names a picture by its extension.

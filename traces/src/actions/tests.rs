@@ -697,6 +697,35 @@ fn work_that_is_handed_over() {
 }
 
 #[test]
+fn scripts_that_are_told_what_to_look_at() {
+    let compare = "$ cat > cmp.py <<'E'\nimport sys\nimport numpy as np\nfrom PIL import Image\na, b = sys.argv[1:3]\nx=np.asarray(Image.open(a).convert('L'),float); y=np.asarray(Image.open(b).convert('L'),float)\nprint(np.abs(x-y).mean())\nE\n---\n$ python3 cmp.py source.png preview.png";
+    let parsed = "$ cat > px.py <<'E'\nimport argparse\nfrom PIL import Image\nap=argparse.ArgumentParser(); ap.add_argument('img'); args=ap.parse_args()\nim=Image.open(args.img).convert('RGB')\nfor p in [(1,1),(5,5)]: print(p, im.getpixel(p))\nE\n---\n$ python3 px.py source.png";
+    let default = "$ python3 - <<'E'\nfrom PIL import Image\ndef main(src='source.png'):\n    im=Image.open(src).convert('RGB')\n    print(im.getcolors(1<<24)[:9])\nif __name__ == '__main__':\n    main()\nE";
+    let make = "$ printf 'preview.png: artifact.html\\n\\tchromium --headless --screenshot=preview.png artifact.html\\n' > Makefile\n---\n$ make -B";
+    let cases = [
+        (compare, "pixel_comparison"),
+        (parsed, "scan_rgb_boundaries"),
+        (default, "scan_rgb_boundaries"),
+        (make, "render_preview r"),
+        (
+            "$ python3 -m http.server 8000 & chromium --headless --screenshot=/tmp/h.png http://localhost:8000/artifact.html",
+            "render_preview r",
+        ),
+        (
+            "$ python3 -c \"from PIL import Image, ImageStat; im=Image.open('source.png'); print(ImageStat.Stat(im.crop((0,0,9,9))).mean)\"",
+            "scan_rgb_boundaries",
+        ),
+        (
+            "$ python3 - <<'E'\nimport cv2, numpy as np\ne=cv2.Canny(cv2.imread('source.png',0),50,150)\nprint('edge rows', np.where(e.sum(1)>9000)[0].tolist())\nE",
+            "scan_rgb_boundaries",
+        ),
+        ("view /work/prevew.png", "visual_comparison"),
+        ("view /workspace/source.png", "view_original_image"),
+    ];
+    check("artifact.html", &web(), &cases);
+}
+
+#[test]
 fn the_tuning_half_is_met() {
     let mut all = Agreement::default();
     let mut flags = 0;

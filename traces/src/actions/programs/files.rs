@@ -214,7 +214,7 @@ pub(super) fn print(name: &str, argv: &[Arg]) -> Stream {
             if !values.is_empty() && format.contains("%s") {
                 text = values.iter().map(|value| format.replacen("%s", value, 1)).collect();
             }
-            text.replace("\\n", "\n")
+            text.replace("\\n", "\n").replace("\\t", "\t")
         }
         _ => texts.join(" ") + "\n",
     };

@@ -81,6 +81,16 @@ pub(crate) fn start(run: &mut Run<'_>, argv: &[Arg], stdin: &Stream, sink: &Sink
             files::look(run.scene, &name, &words);
             Stream::default()
         }
+        "make" | "gmake" => {
+            let recipes = run.scene.ledger.content(&run.scene.resolve("Makefile"));
+            let lines: Option<String> = recipes.map(|it| {
+                it.lines()
+                    .filter_map(|it| it.strip_prefix('\t'))
+                    .map(|it| it.trim_start_matches(['@', '-']).to_owned() + "\n")
+                    .collect()
+            });
+            lines.map_or_else(Stream::default, |it| run.sub_script(&it, Vec::new(), sink))
+        }
         "git" if words.rest().any(|it| matches!(it, "diff" | "show" | "grep")) => {
             let answer =
                 words.operands().find(|it| run.scene.text(it).is_some_and(super::ledger::Text::is_answer));

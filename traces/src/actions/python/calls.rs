@@ -53,9 +53,10 @@ pub(super) fn deed(name: &str) -> Option<Deed> {
     let base = head.rsplit('.').next().unwrap_or_default();
     Some(match last {
         "getpixel" | "getcolors" | "histogram" | "unique" | "Counter" | "most_common" | "bincount"
-        | "calcHist" | "getextrema" | "quantize" | "unique_rows" | "groupby" | "value_counts" => Deed::Pixels,
-        "flatnonzero" | "nonzero" | "argwhere" | "argmax" | "argmin" | "where" | "searchsorted"
-        | "findNonZero" => Deed::Places,
+        | "calcHist" | "getextrema" | "Stat" | "getdata" | "quantize" | "unique_rows" | "groupby"
+        | "value_counts" => Deed::Pixels,
+        "flatnonzero" | "nonzero" | "argwhere" | "argmax" | "argmin" | "Canny" | "Sobel" | "Laplacian"
+        | "gradient" | "where" | "searchsorted" | "findNonZero" => Deed::Places,
         "getbbox" if base != "font" && !base.ends_with("font") => Deed::Places,
         "label"
             if matches!(base, "" | "ndi" | "ndimage" | "measure" | "morphology" | "scipy" | "sn" | "nd") =>

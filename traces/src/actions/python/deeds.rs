@@ -76,6 +76,14 @@ impl Reader<'_, '_> {
                 }
                 return all;
             }
+            "parse_args" | "parse_known_args" => {
+                let mut words = Val::default();
+                for item in self.argv.clone().iter().skip(1).take(8) {
+                    let one = self.literal(&item.text, false);
+                    words.join(&one);
+                }
+                return words;
+            }
             "append" | "extend" | "add" | "insert" => {
                 let mut items: Vec<Arg> = Vec::new();
                 for one in &given {
@@ -141,6 +149,7 @@ impl Reader<'_, '_> {
                 all
             }
             Deed::Crop => {
+                self.tally.indexed |= !receiver.pics.is_empty();
                 all.pics = receiver.pics.part();
                 all
             }

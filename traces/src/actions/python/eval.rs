@@ -263,6 +263,13 @@ impl Reader<'_, '_> {
                 return Val { varies: item.varies, ..self.literal(&item.text, false) };
             }
         }
+        if slices && !out.items.is_empty() {
+            // Some of the program's own words: any of them.
+            for item in out.items.clone().iter().skip(1).take(Val::MOST_STRS) {
+                let one = self.literal(&item.text, false);
+                out.join(&one);
+            }
+        }
         if !out.pics.is_empty() {
             self.tally.indexed = true;
             if slices {

@@ -192,6 +192,15 @@ impl Reader<'_, '_> {
         let (head, body) = split_colon(tokens);
         let close = head.iter().rposition(|it| it.is(")")).unwrap_or(head.len());
         let params = split(head.get(3..close).unwrap_or_default(), ",");
+        for param in &params {
+            // What a parameter is if nothing is given for it.
+            if let (Some(name), Some(equals)) =
+                (param.first().and_then(Token::name), param.iter().position(|it| it.is("=")))
+            {
+                let val = self.eval(&param[equals + 1..], 0);
+                self.vars.insert(name.to_owned(), val);
+            }
+        }
         let params = params
             .into_iter()
             .filter_map(|it| it.iter().find_map(Token::name).map(str::to_owned))
