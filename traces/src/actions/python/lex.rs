@@ -119,11 +119,11 @@ pub(super) fn lines(code: &str) -> Source {
             }
             _ => {
                 let rest = &bytes[at..];
-                let op = OPS.iter().find(|it| rest.starts_with(it.as_bytes())).copied().or(if byte == b'>' {
-                    Some(">")
-                } else {
-                    None
-                });
+                let op = OPS
+                    .iter()
+                    .find(|it| it.as_bytes().first() == Some(&byte) && rest.starts_with(it.as_bytes()))
+                    .copied()
+                    .or(if byte == b'>' { Some(">") } else { None });
                 match op {
                     Some(op) => {
                         match op {
