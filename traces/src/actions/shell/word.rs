@@ -1,7 +1,52 @@
 //! Words, quotations, expansions, redirections and here-documents.
 
-use super::parse::{DEEPEST, HERE, Parser, Waiting, attach};
+use super::parse::{DEEPEST, Parser, Waiting};
 use super::{Node, Piece, Redirect, RedirectKind, Word};
+
+/// Marks where the body of a here-document goes, until it is read.
+pub(super) const HERE: &str = "\u{0}here";
+
+pub(super) fn attach(node: &mut Node, bodies: &[Word]) {
+    let fill = |redirects: &mut Vec<Redirect>| {
+        for redirect in redirects {
+            if let RedirectKind::Text(word) = &mut redirect.kind {
+                if let [Piece::Var { name, operation }] = word.as_slice() {
+                    if operation == HERE {
+                        *word = name
+                            .parse()
+                            .ok()
+                            .and_then(|at: usize| bodies.get(at))
+                            .cloned()
+                            .unwrap_or_default();
+                    }
+                }
+            }
+        }
+    };
+    match node {
+        Node::Simple { words, redirects, assigns } => {
+            fill(redirects);
+            for word in words.iter_mut().chain(assigns.iter_mut().flat_map(|(_, words)| words)) {
+                for piece in word {
+                    if let Piece::Command(inner) | Piece::Process(inner) = piece {
+                        attach(inner, bodies);
+                    }
+                }
+            }
+        }
+        Node::Pipe(all) | Node::List(all) => all.iter_mut().for_each(|it| attach(it, bodies)),
+        Node::Group { body, redirects, .. } => {
+            fill(redirects);
+            attach(body, bodies);
+        }
+        Node::Loop { condition, body, redirects, .. } => {
+            fill(redirects);
+            attach(condition, bodies);
+            attach(body, bodies);
+        }
+        Node::Function { body, .. } => attach(body, bodies),
+    }
+}
 
 impl Parser<'_> {
     pub(super) fn redirects(&mut self) -> Vec<Redirect> {
