@@ -2,7 +2,7 @@
 //! grammar is skipped.
 
 use super::word::attach;
-use super::{Node, Piece, Redirect, RedirectKind, Word};
+use super::{Node, Piece, Word};
 
 /// Deeper nesting is skipped: no script is meant to be read at that depth.
 pub(super) const DEEPEST: usize = 24;
