@@ -1,6 +1,6 @@
 //! Campaigns of pretended trials: many processes on one results directory, killed at random moments.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test that is how a failure shows")]
+#![expect(clippy::unwrap_used, reason = "in a test that is how a failure shows")]
 
 use std::collections::BTreeSet;
 use std::fs;
