@@ -311,7 +311,7 @@ mod tests {
         let part = dir.path().join("part");
         RunDir::open_or_create(&part, &record(1)).unwrap();
         let us = Holder::this_process(None).unwrap();
-        let refused = merge(&[part.clone()], &dir.path().join("./part"), &us);
+        let refused = merge(std::slice::from_ref(&part), &dir.path().join("./part"), &us);
         assert!(matches!(refused, Err(StoreError::IntoItself { .. })), "{refused:?}");
     }
 
