@@ -37,15 +37,21 @@ struct Arguments {
     /// A task package, for what an outcome says of its task
     #[arg(long, default_value = "tasks/samples/vao/flow-approval")]
     task: PathBuf,
-    /// Trials in the plan
+    /// Trials in the plan, a multiple of the methods
     #[arg(long, default_value_t = 100)]
     trials: u32,
+    /// Methods that share them
+    #[arg(long, default_value_t = 1)]
+    methods: u32,
     /// Trials at a time
     #[arg(short, long, default_value_t = 4)]
     jobs: usize,
     /// Most milliseconds that an agent pretends to work
     #[arg(long, default_value_t = 0)]
     work: u64,
+    /// Agents print nothing and make no artifact: what is left is the runner's own
+    #[arg(long)]
+    silent: bool,
 }
 
 #[tokio::main]
@@ -61,13 +67,17 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let task = Arc::new(Task::load(&arguments.task)?);
-    let method = Arc::new(method()?);
-    let record = record(arguments, &task, &method)?;
+    let methods: Vec<Arc<Method>> =
+        (1..=arguments.methods).map(|number| method(number).map(Arc::new)).collect::<Result<_, _>>()?;
+    let record = record(arguments, &task, &methods)?;
     let run = RunDir::open_or_create(&arguments.out, &record)?;
-    let spec = |id: TrialId| TrialSpec { id, task: Arc::clone(&task), method: Arc::clone(&method) };
+    let spec = |id: TrialId| {
+        let method = methods.iter().find(|it| it.id == *id.method())?;
+        Some(TrialSpec { task: Arc::clone(&task), method: Arc::clone(method), id })
+    };
     let schedule = Schedule { jobs: arguments.jobs, ..Schedule::default() };
     let plan = Plan {
-        trials: record.trials()?.into_iter().map(spec).collect(),
+        trials: record.trials()?.into_iter().filter_map(spec).collect(),
         schedule,
         retry: RetryPolicy::default(),
     };
@@ -80,7 +90,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 
     let start = Instant::now();
     let (sender, mut events) = mpsc::unbounded_channel();
-    let pretender = Arc::new(Pretender { work: arguments.work });
+    let pretender = Arc::new(Pretender { work: arguments.work, silent: arguments.silent });
     let running = tokio::spawn(dispatch(plan, Arc::new(site), pretender, Stop::default(), sender));
     let (mut ended, mut failed) = (0u32, Vec::new());
     while let Some(event) = events.recv().await {
@@ -105,6 +115,7 @@ async fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 /// Leaves what an agent would, with the name of its process in every file.
 struct Pretender {
     work: u64,
+    silent: bool,
 }
 
 #[async_trait::async_trait]
@@ -126,14 +137,18 @@ impl Pretender {
         let mut trace = JournalWriter::create(&evidence.trace())?;
         let notice = EventKind::Notice { text: name.trim().to_owned() };
         trace.append(Timestamp::now(), Clock::starting_at(now).offset_of(now), 1, Source::Runner, notice)?;
-        fs::write(evidence.folder("raw")?.join("stdout.jsonl"), &name)?;
+        if !self.silent {
+            fs::write(evidence.folder("raw")?.join("stdout.jsonl"), &name)?;
+        }
         if self.work > 0 {
             // Different from trial to trial, and the same each time.
             let spread =
                 u64::from(Digest::of(evidence.path().as_os_str().as_encoded_bytes()).hex().as_bytes()[0]);
             tokio::time::sleep(Duration::from_millis(self.work * (spread % 10 + 1) / 10)).await;
         }
-        fs::write(evidence.folder("artifacts")?.join("artifact.dot"), &name)?;
+        if !self.silent {
+            fs::write(evidence.folder("artifacts")?.join("artifact.dot"), &name)?;
+        }
         Ok(())
     }
 }
@@ -178,9 +193,9 @@ fn outcome(spec: &TrialSpec, evidence: &TryDir, ending: Ending, queue: Duration,
     }
 }
 
-fn method() -> Result<Method, Box<dyn Error>> {
+fn method(number: u32) -> Result<Method, Box<dyn Error>> {
     Ok(Method {
-        id: MethodId::try_from("pretender".to_owned())?,
+        id: MethodId::try_from(format!("pretender-{number}"))?,
         harness: HarnessName::Nop.to_string().parse::<proctor_harnesses::HarnessId>()?.harness(),
         installed: None,
         command: None,
@@ -195,8 +210,8 @@ fn method() -> Result<Method, Box<dyn Error>> {
     })
 }
 
-fn record(arguments: &Arguments, task: &Task, method: &Method) -> Result<RunRecord, Box<dyn Error>> {
-    let tasks = (0..arguments.trials).map(|number| TaskRecord {
+fn record(arguments: &Arguments, task: &Task, methods: &[Arc<Method>]) -> Result<RunRecord, Box<dyn Error>> {
+    let tasks = (0..arguments.trials / arguments.methods.max(1)).map(|number| TaskRecord {
         id: format!("task-{number:05}"),
         suite: "vao".into(),
         digest: task.digest(),
@@ -208,7 +223,7 @@ fn record(arguments: &Arguments, task: &Task, method: &Method) -> Result<RunReco
         created_at: Timestamp::now(),
         version: env!("CARGO_PKG_VERSION").into(),
         image: image(),
-        methods: vec![method.record()?],
+        methods: methods.iter().map(|it| it.record()).collect::<Result<_, _>>()?,
         tasks: tasks.collect(),
         attempts: Attempt::nth(1).number(),
         limits: BTreeMap::new(),

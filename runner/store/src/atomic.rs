@@ -1,7 +1,7 @@
 //! Files that are whole or absent, whatever kills us in between.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -76,7 +76,10 @@ pub fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result
     if size > JSON_CAP {
         return Err(malformed(format!("it has {size} bytes")));
     }
-    let reader = &mut serde_json::Deserializer::from_reader(io::BufReader::new(file));
+    // It may grow meanwhile, if somebody means us ill.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(JSON_CAP).read_to_end(&mut bytes).map_err(StoreError::io("reading", path))?;
+    let reader = &mut serde_json::Deserializer::from_slice(&bytes);
     let value =
         serde_path_to_error::deserialize(&mut *reader).map_err(|error| malformed(error.to_string()))?;
     reader.end().map_err(|error| malformed(error.to_string()))?;
@@ -113,11 +116,12 @@ fn json(path: &Path, value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// A temporary file beside `path`, readable for everybody as results are.
+/// A temporary file beside `path`, as readable as the umask lets results be.
 fn temporary(path: &Path, bytes: &[u8]) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix(TEMPORARY).tempfile_in(folder_of(path))?;
+    let readable = Permissions::from_mode(0o644);
+    let mut file =
+        tempfile::Builder::new().prefix(TEMPORARY).permissions(readable).tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
-    file.as_file().set_permissions(Permissions::from_mode(0o644))?;
     Ok(file)
 }
 

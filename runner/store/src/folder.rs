@@ -36,8 +36,9 @@ pub fn owned_folder(parent: &Path, owner: &Holder) -> Result<TempDir, StoreError
     };
     for _ in 1..ATTEMPTS {
         match make() {
-            // Another process has removed the folder, or its parent, while it was empty.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Another process has removed the folder, or its parent, while it was empty: before we came to use it, or
+            // between the two looks that `create_dir_all` takes at it.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists) => {}
             made => return made.map_err(StoreError::io("creating", parent)),
         }
     }
