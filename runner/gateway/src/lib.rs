@@ -13,6 +13,7 @@
 mod accounting;
 mod answer;
 mod body;
+pub mod client;
 mod conversation;
 mod gateway;
 mod listener;
@@ -30,5 +31,5 @@ mod wire;
 pub use gateway::{Backend, Gateway, GatewayClosed, GatewayConfig, GatewayError};
 pub use provider::{Auth, Provider, Providers, ProvidersError};
 pub use record::{ExchangeRecord, ExchangeSink, ExchangeStarted};
-pub use script::{Call, Fault, FaultKind, Script, ScriptError, Step};
+pub use script::{Call, Fault, FaultKind, PlainAnswer, Script, ScriptError, Step};
 pub use upstream::{NetSettings, Upstream, UpstreamError};

@@ -15,7 +15,7 @@ use crate::body::{Broken, Source};
 use crate::conversation::Conversation;
 use crate::record::Ticket;
 use crate::reply::Reply;
-use crate::script::{FaultKind, Place, Script};
+use crate::script::{FaultKind, Place, Script, Step};
 use crate::tools::NoTool;
 use crate::wire::{Route, error_body};
 
@@ -28,12 +28,15 @@ const SIDE_ANSWER: &str = "A scripted answer";
 pub(crate) struct Player {
     script: Arc<Script>,
     visits: Vec<AtomicU32>,
+    /// How often each answer to requests without tools was given.
+    given: Vec<AtomicU32>,
 }
 
 impl Player {
     pub(crate) fn new(script: Arc<Script>) -> Self {
         let visits = script.steps().iter().map(|_| AtomicU32::new(0)).collect();
-        Self { script, visits }
+        let given = script.answers().iter().map(|_| AtomicU32::new(0)).collect();
+        Self { script, visits, given }
     }
 
     pub(crate) async fn answer(&self, route: Route, body: &Bytes, ticket: &Ticket) -> Outcome {
@@ -51,46 +54,45 @@ impl Player {
         };
         let conversation = Conversation::of(wire, &value);
         if conversation.tools.is_empty() {
-            let reply = plain(&conversation, SIDE_ANSWER);
-            return Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO));
+            return match self.plain_answer(&value) {
+                Some((step, fault)) => {
+                    let text = step.text.as_deref().unwrap_or_default();
+                    let reply = Reply { usage: step.usage, ..plain(&conversation, text) };
+                    play(wire, &conversation, &reply, step, fault).await
+                }
+                None => {
+                    let reply = plain(&conversation, SIDE_ANSWER);
+                    Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO))
+                }
+            };
         }
         ticket.step(Some((conversation.prompts, conversation.results)));
         let Some(place) = self.script.place(conversation.prompts, conversation.results) else {
             let reply = plain(&conversation, EXHAUSTED);
             return Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO));
         };
-        let fault = self.fault(place);
-        if !place.step.delay.is_zero() {
-            tokio::time::sleep(place.step.delay).await;
+        match self.reply(&conversation, place) {
+            Ok(reply) => play(wire, &conversation, &reply, place.step, self.fault(place)).await,
+            Err(error) => refuse(wire, error.to_string()),
         }
-        let reply = match self.reply(&conversation, place) {
-            Ok(reply) => reply,
-            Err(error) => return refuse(wire, error.to_string()),
-        };
-        let full = || answer(wire, &conversation, &reply, place.step.chunk_delay);
-        match fault {
-            None => Outcome::Answer(full()),
-            Some(FaultKind::Drop) => Outcome::Drop,
-            Some(FaultKind::Hang) => Outcome::Hang,
-            Some(FaultKind::Status { status, retry_after, body }) => {
-                let body = match body {
-                    Some(body) => Answer::text(*status, "text/plain", body.clone()),
-                    None => Answer::json(*status, &error_body(Some(wire), *status, "A scripted fault")),
-                };
-                Outcome::Answer(body.with_retry_after(*retry_after))
+    }
+
+    /// The answer to a request without tools that is due, and what goes wrong with it.
+    fn plain_answer(&self, request: &Value) -> Option<(&Step, Option<&FaultKind>)> {
+        let mut texts = String::new();
+        collect_texts(request, &mut texts);
+        self.script.answers().iter().zip(&self.given).find_map(|(answer, given)| {
+            if !answer.contains.iter().all(|it| texts.contains(it.as_str())) {
+                return None;
             }
-            Some(FaultKind::Truncate { after_bytes }) => {
-                let end = stream::iter([Err(Broken("the script cuts the response here".to_owned()))]);
-                let whole = full();
-                let body = first(whole.body, *after_bytes).chain(end).boxed();
-                Outcome::Answer(Answer { body, ..whole })
+            let before = given.fetch_add(1, Ordering::Relaxed);
+            if answer.times.is_some_and(|times| before >= times) {
+                return None;
             }
-            Some(FaultKind::Stall { after_bytes }) => {
-                let whole = full();
-                let body = first(whole.body, *after_bytes).chain(stream::pending()).boxed();
-                Outcome::Answer(Answer { body, ..whole })
-            }
-        }
+            let fault = answer.step.fault.as_ref();
+            let due = fault.filter(|it| it.times.is_none_or(|times| before < times));
+            Some((&answer.step, due.map(|it| &it.kind)))
+        })
     }
 
     /// The fault at this place, if it is still due.
@@ -115,6 +117,58 @@ impl Player {
             text: step.text.clone(),
             ..plain(conversation, "")
         })
+    }
+}
+
+/// Answers with `reply`, as `step` and its fault will have it.
+async fn play(
+    wire: WireFormat,
+    conversation: &Conversation,
+    reply: &Reply,
+    step: &Step,
+    fault: Option<&FaultKind>,
+) -> Outcome {
+    if !step.delay.is_zero() {
+        tokio::time::sleep(step.delay).await;
+    }
+    let full = || answer(wire, conversation, reply, step.chunk_delay);
+    match fault {
+        None => Outcome::Answer(full()),
+        Some(FaultKind::Drop) => Outcome::Drop,
+        Some(FaultKind::Hang) => Outcome::Hang,
+        Some(FaultKind::Status { status, retry_after, body }) => {
+            let body = match body {
+                Some(body) => Answer::text(*status, "text/plain", body.clone()),
+                None => Answer::json(*status, &error_body(Some(wire), *status, "A scripted fault")),
+            };
+            Outcome::Answer(body.with_retry_after(*retry_after))
+        }
+        Some(FaultKind::Truncate { after_bytes }) => {
+            let end = stream::iter([Err(Broken("the script cuts the response here".to_owned()))]);
+            let whole = full();
+            let body = first(whole.body, *after_bytes).chain(end).boxed();
+            Outcome::Answer(Answer { body, ..whole })
+        }
+        Some(FaultKind::Stall { after_bytes }) => {
+            let whole = full();
+            let body = first(whole.body, *after_bytes).chain(stream::pending()).boxed();
+            Outcome::Answer(Answer { body, ..whole })
+        }
+    }
+}
+
+/// All texts of a request, one after the other; pictures are none.
+fn collect_texts(value: &Value, texts: &mut String) {
+    match value {
+        Value::String(text) if !text.starts_with("data:") => {
+            texts.push_str(text);
+            texts.push('\n');
+        }
+        Value::Array(items) => items.iter().for_each(|it| collect_texts(it, texts)),
+        Value::Object(fields) => {
+            fields.iter().filter(|(name, _)| *name != "data").for_each(|(_, it)| collect_texts(it, texts));
+        }
+        _ => {}
     }
 }
 

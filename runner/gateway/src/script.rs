@@ -16,7 +16,19 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
     steps: Vec<Step>,
+    answers: Vec<PlainAnswer>,
     workspace: PathBuf,
+}
+
+/// What is answered to a request that offers no tools: that of a judge, a labeller, or a track without an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlainAnswer {
+    /// It is given to requests with all of these in their texts.
+    pub contains: Vec<String>,
+    /// To how many of them; to all if not given. The next answer that fits takes over.
+    pub times: Option<u32>,
+    /// What is said and how.
+    pub step: Step,
 }
 
 /// One response of the scripted model.
@@ -155,7 +167,8 @@ impl Script {
 
     /// Parses the text of a script; files that it names are looked for in `dir`.
     pub fn parse(text: &str, dir: &Path) -> Result<Self, ScriptError> {
-        Ok(Self { steps: file::steps(text, dir)?, workspace: PathBuf::from("/work") })
+        let (steps, answers) = file::read(text, dir)?;
+        Ok(Self { steps, answers, workspace: PathBuf::from("/work") })
     }
 
     /// The same script for an agent that sees its workspace at `workspace` (`/work` unless told otherwise): the place
@@ -168,6 +181,11 @@ impl Script {
     /// All steps, in the order of the file.
     pub fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// What is answered to requests without tools, in the order of the file.
+    pub fn answers(&self) -> &[PlainAnswer] {
+        &self.answers
     }
 
     /// `path` as an absolute path inside the room.

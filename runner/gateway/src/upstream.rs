@@ -209,13 +209,18 @@ fn tls(provider: &Provider, ca_pem: &[Vec<u8>]) -> Result<rustls::ClientConfig, 
     if roots.is_empty() && urls.into_iter().any(|url| url.starts_with("https:")) {
         return Err(UpstreamError::NoTrust);
     }
-    let mut config =
-        rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+    let mut config = trusting(roots)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
+}
+
+/// TLS that trusts these.
+pub(crate) fn trusting(roots: rustls::RootCertStore) -> Result<rustls::ClientConfig, rustls::Error> {
+    let provider = rustls::crypto::ring::default_provider();
+    Ok(rustls::ClientConfig::builder_with_provider(provider.into())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth())
 }
 
 /// Of a request: what the client library sets itself, what we set instead, and every way to show a key.

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-use super::{Call, Fault, FaultKind, ScriptError, Step};
+use super::{Call, Fault, FaultKind, PlainAnswer, ScriptError, Step};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,6 +20,22 @@ struct File {
     defaults: Defaults,
     #[serde(default)]
     step: Vec<Spanned<RawStep>>,
+    #[serde(default)]
+    answer: Vec<Spanned<RawAnswer>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawAnswer {
+    #[serde(default)]
+    contains: Vec<String>,
+    times: Option<u32>,
+    text: Option<String>,
+    from: Option<Spanned<String>>,
+    delay: Option<Spanned<String>>,
+    chunk_delay: Option<Spanned<String>>,
+    usage: Option<RawUsage>,
+    fault: Option<Spanned<RawFault>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -77,8 +93,8 @@ struct RawFault {
     after_bytes: Option<u64>,
 }
 
-/// The steps that `text` describes; files are read from `dir`.
-pub(super) fn steps(text: &str, dir: &Path) -> Result<Vec<Step>, ScriptError> {
+/// The steps that `text` describes, and the answers to requests without tools; files are read from `dir`.
+pub(super) fn read(text: &str, dir: &Path) -> Result<(Vec<Step>, Vec<PlainAnswer>), ScriptError> {
     let reader = Reader { text, dir };
     let file: File = toml::from_str(text)
         .map_err(|error| reader.invalid(error.message(), error.span().unwrap_or_default()))?;
@@ -118,7 +134,28 @@ pub(super) fn steps(text: &str, dir: &Path) -> Result<Vec<Step>, ScriptError> {
             fault: raw.fault.map(|fault| reader.fault(fault)).transpose()?,
         });
     }
-    Ok(steps)
+    let mut answers = Vec::new();
+    for raw in file.answer {
+        let span = raw.span();
+        let raw = raw.into_inner();
+        let text = match (raw.text, raw.from) {
+            (Some(text), None) => text,
+            (None, Some(from)) => reader.file(&from)?,
+            _ => return Err(reader.invalid("an answer needs either `text` or `from`", span)),
+        };
+        let step = Step {
+            prompt: 1,
+            reasoning: None,
+            text: Some(text),
+            calls: Vec::new(),
+            delay: reader.duration(raw.delay)?.unwrap_or(delay),
+            chunk_delay: reader.duration(raw.chunk_delay)?.unwrap_or(chunk_delay),
+            usage: raw.usage.unwrap_or(usage).into(),
+            fault: raw.fault.map(|fault| reader.fault(fault)).transpose()?,
+        };
+        answers.push(PlainAnswer { contains: raw.contains, times: raw.times, step });
+    }
+    Ok((steps, answers))
 }
 
 struct Reader<'a> {
