@@ -7,6 +7,8 @@ use proctor_traces::WireFormat;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::client::LimitField;
+
 /// Providers by name.
 #[derive(Clone, Debug, Default)]
 pub struct Providers(BTreeMap<String, Provider>);
@@ -27,6 +29,9 @@ pub struct Provider {
     /// How the key is shown.
     #[serde(default)]
     pub auth: Auth,
+    /// The field that bounds an answer in chat completions, for questions of our own.
+    #[serde(default)]
+    pub limit_field: LimitField,
     /// Fields to be merged into every generation request; only what is configured here is ever added (DESIGN §3.10).
     #[serde(default)]
     pub extra_body: Map<String, Value>,

@@ -6,6 +6,7 @@
 //! what a call gave back, but whether it took place.
 
 mod facts;
+pub mod labeller;
 mod ledger;
 pub mod measure;
 mod patch;
