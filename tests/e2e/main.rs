@@ -21,6 +21,7 @@ mod errors;
 mod full_disk;
 mod hostile;
 mod joined;
+mod labeller;
 mod live;
 mod plans;
 mod preflight;

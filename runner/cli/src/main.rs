@@ -7,6 +7,7 @@
 mod printing;
 
 mod args;
+mod asking;
 mod commands;
 mod console;
 mod environment;
@@ -53,7 +54,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<ExitCode, Failure> {
         Verb::Report(args) => commands::report::report(&args),
         Verb::Rerun(args) => commands::rerun::rerun(&args),
         Verb::Merge(args) => commands::merge::merge(&args),
-        Verb::Trace(verb) => commands::trace::trace(verb),
+        Verb::Trace(verb) => commands::trace::trace(verb, environment).await,
         Verb::Doctor(args) => commands::doctor::doctor(&args, environment).await,
         Verb::Sweep(args) => commands::sweep::sweep(&args, environment).await,
         Verb::Slurm(verb) => commands::slurm::slurm(verb).await,

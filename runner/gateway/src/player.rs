@@ -54,17 +54,13 @@ impl Player {
         };
         let conversation = Conversation::of(wire, &value);
         if conversation.tools.is_empty() {
-            return match self.plain_answer(&value) {
-                Some((step, fault)) => {
-                    let text = step.text.as_deref().unwrap_or_default();
-                    let reply = Reply { usage: step.usage, ..plain(&conversation, text) };
-                    play(wire, &conversation, &reply, step, fault).await
-                }
-                None => {
-                    let reply = plain(&conversation, SIDE_ANSWER);
-                    Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO))
-                }
+            let Some((step, fault)) = self.plain_answer(&value) else {
+                let reply = plain(&conversation, SIDE_ANSWER);
+                return Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO));
             };
+            let text = step.text.as_deref().unwrap_or_default();
+            let reply = Reply { usage: step.usage, ..plain(&conversation, text) };
+            return play(wire, &conversation, &reply, step, fault).await;
         }
         ticket.step(Some((conversation.prompts, conversation.results)));
         let Some(place) = self.script.place(conversation.prompts, conversation.results) else {

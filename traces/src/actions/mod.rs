@@ -18,6 +18,7 @@ mod rules;
 mod scene;
 mod session;
 mod shell;
+mod stated;
 mod tools;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,6 +34,7 @@ use self::scene::Scene;
 use crate::{Call, ToolCallId, Trace};
 
 pub use session::Session;
+pub use stated::{StatedActions, stated};
 
 /// Something that an agent does on its way from picture to program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]

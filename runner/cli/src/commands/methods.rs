@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource, Need, OnMissing};
 use proctor_experiment::{self as experiment, AtATime, Experiment, ModelId, Tokens, Track, Usd};
-use proctor_gateway::{NetSettings, Providers, Upstream};
+use proctor_gateway::{NetSettings, Provider, Providers, Upstream};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
 use proctor_store::{MethodId, Price};
 use proctor_traces::WireFormat;
@@ -180,22 +180,7 @@ fn upstream(
     file: Option<&Path>,
     environment: &Environment,
 ) -> Result<Upstream, Failure> {
-    let mut providers = Providers::builtin();
-    if let Some(file) = file {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
-        let more = Providers::parse(&text)
-            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
-        providers = providers.overridden_by(more);
-    }
-    let known: Vec<&str> = providers.names().collect();
-    let provider = providers.get(name).ok_or_else(|| {
-        Failure::input(format!("there is no provider `{name}`")).hint(format!(
-            "known: {}, {}; more with --providers FILE",
-            ModelId::SCRIPT,
-            known.join(", ")
-        ))
-    })?;
+    let provider = provider(name, file)?;
     if let Some(wire) = wire.filter(|wire| !provider.speaks(*wire)) {
         let wire = serde_json::to_value(wire).unwrap_or_default();
         return Err(Failure::input(format!(
@@ -205,6 +190,35 @@ fn upstream(
             "put a translating proxy such as LiteLLM in front, as a provider of its own (docs/litellm.md)",
         ));
     }
+    upstream_of(name, &provider, environment)
+}
+
+/// A provider by its name: of those that are known, and of those in `file`.
+pub(crate) fn provider(name: &str, file: Option<&Path>) -> Result<Provider, Failure> {
+    let mut providers = Providers::builtin();
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+        let more = Providers::parse(&text)
+            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+        providers = providers.overridden_by(more);
+    }
+    let known: Vec<&str> = providers.names().collect();
+    providers.get(name).cloned().ok_or_else(|| {
+        Failure::input(format!("there is no provider `{name}`")).hint(format!(
+            "known: {}, {}; more with --providers FILE",
+            ModelId::SCRIPT,
+            known.join(", ")
+        ))
+    })
+}
+
+/// The way to a provider, with its key.
+pub(crate) fn upstream_of(
+    name: &str,
+    provider: &Provider,
+    environment: &Environment,
+) -> Result<Upstream, Failure> {
     let key = environment.key(&provider.key_env).ok_or_else(|| {
         Failure::missing(format!("there is no key for provider `{name}`"))
             .hint(format!("export {}=…; it stays outside every container", provider.key_env))

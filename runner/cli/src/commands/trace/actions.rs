@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use proctor_traces::actions::{Action, CallActions, Reason, classify};
-use proctor_traces::{Call, Trace};
+use proctor_traces::Trace;
+use proctor_traces::actions::{Action, CallActions, Reason, Session, StatedActions, classify, stated};
 use serde::Serialize;
 
 use super::Subject;
+use super::labeller::LabellerArgs;
 use super::timeline::printable;
 use crate::commands::print_json;
+use crate::environment::Environment;
 use crate::failure::Failure;
 
 /// Arguments of `trace actions`.
@@ -21,49 +23,89 @@ pub(crate) struct ActionsArgs {
     #[arg(long, value_name = "FILE")]
     artifact: Option<String>,
     /// Say why
-    #[arg(long)]
+    #[arg(long, conflicts_with = "labeller")]
     explain: bool,
+    #[command(flatten)]
+    labeller: LabellerArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// A line of `--json`.
+/// An element of `--json`: a call, or something that was said outside of calls; in causal order.
 #[derive(Serialize)]
-struct Row<'t> {
-    name: &'t str,
-    #[serde(flatten)]
-    actions: CallActions,
+#[serde(untagged)]
+enum Row<'t> {
+    Call {
+        name: &'t str,
+        #[serde(flatten)]
+        actions: CallActions,
+    },
+    Stated {
+        stated: StatedActions,
+    },
 }
 
-pub(super) fn actions(args: &ActionsArgs) -> Result<ExitCode, Failure> {
+pub(super) async fn actions(args: &ActionsArgs, environment: &Environment) -> Result<ExitCode, Failure> {
     let trace = args.subject.read()?;
-    let labelled = classify(&trace, args.artifact.as_deref());
-    if args.json {
-        let rows = trace.outer_calls().zip(labelled).map(|(call, mut actions)| {
-            if !args.explain {
-                actions.reasons.clear();
-            }
-            Row { name: &call.name, actions }
-        });
-        print_json(&rows.collect::<Vec<_>>())?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (call, actions) in trace.outer_calls().zip(&labelled) {
-        println!("{}", line(call, actions));
-        if args.explain {
-            for reason in &actions.reasons {
-                println!("{}", why(reason));
-            }
+    let mut labelled = classify(&trace, args.artifact.as_deref());
+    if let Some(labeller) = args.labeller.open(environment).await? {
+        // Flags stay those of the rules: they are facts about a path, which a model has no better view of.
+        let labels = labeller.label(&Session::of_trace(&trace, args.artifact.as_deref())).await?;
+        for (ours, theirs) in labelled.iter_mut().zip(labels) {
+            ours.actions = theirs.into_iter().collect();
+            ours.reasons.clear();
         }
     }
-    for line in sums(&trace, &labelled) {
+    let statements = stated(&trace, &labelled);
+    let closing = sums(&trace, &labelled, &statements);
+    let mut rows: Vec<(u32, Row<'_>)> = Vec::new();
+    rows.extend(statements.into_iter().map(|it| (it.seq, Row::Stated { stated: it })));
+    let calls = trace.outer_calls().zip(labelled);
+    rows.extend(calls.map(|(call, actions)| (call.seq, Row::Call { name: &call.name, actions })));
+    rows.sort_by_key(|(seq, _)| *seq);
+    let rows: Vec<Row<'_>> = rows.into_iter().map(|(_, row)| row.explained(args.explain)).collect();
+    if args.json {
+        print_json(&rows)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for row in &rows {
+        let (line, reasons) = match row {
+            Row::Call { name, actions } => (call_line(name, actions), &actions.reasons),
+            Row::Stated { stated } => (stated_line(stated), &stated.reasons),
+        };
+        println!("{line}");
+        for reason in reasons {
+            println!("{}", why(reason));
+        }
+    }
+    for line in closing {
         println!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn line(call: &Call, actions: &CallActions) -> String {
+impl Row<'_> {
+    /// With its reasons, or without.
+    fn explained(mut self, explain: bool) -> Self {
+        let reasons = match &mut self {
+            Self::Call { actions, .. } => &mut actions.reasons,
+            Self::Stated { stated } => &mut stated.reasons,
+        };
+        if !explain {
+            reasons.clear();
+        }
+        self
+    }
+}
+
+fn stated_line(stated: &StatedActions) -> String {
+    let names: Vec<&str> = stated.actions.iter().map(|it| it.as_str()).collect();
+    let kind = if stated.reasoning { "reasoning" } else { "message" };
+    format!("{:<24} {kind:<14} {}", format!("(said, {})", stated.seq), names.join(", "))
+}
+
+fn call_line(name: &str, actions: &CallActions) -> String {
     let names: Vec<&str> = actions.actions.iter().map(|it| it.as_str()).collect();
     let names = if names.is_empty() { "other".to_owned() } else { names.join(", ") };
     let flags = [
@@ -74,8 +116,8 @@ fn line(call: &Call, actions: &CallActions) -> String {
     ];
     let flags: Vec<&str> = flags.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect();
     let flags = if flags.is_empty() { String::new() } else { format!("  [{}]", flags.join(", ")) };
-    let id: String = printable(&call.id.0).chars().take(24).collect();
-    let name: String = printable(&call.name).chars().take(14).collect();
+    let id: String = printable(&actions.call.0).chars().take(24).collect();
+    let name: String = printable(name).chars().take(14).collect();
     format!("{id:<24} {name:<14} {names}{flags}")
 }
 
@@ -85,7 +127,7 @@ fn why(reason: &Reason) -> String {
 }
 
 /// How many calls carry each action, and how many none.
-fn sums(trace: &Trace, labelled: &[CallActions]) -> Vec<String> {
+fn sums(trace: &Trace, labelled: &[CallActions], stated: &[StatedActions]) -> Vec<String> {
     let mut lines = vec![String::new()];
     for action in Action::ALL {
         let count = labelled.iter().filter(|it| it.actions.contains(&action)).count();
@@ -95,5 +137,8 @@ fn sums(trace: &Trace, labelled: &[CallActions]) -> Vec<String> {
     }
     let other = labelled.iter().filter(|it| it.actions.is_empty()).count();
     lines.push(format!("{other:>5} other, of {} calls", trace.outer_calls().count()));
+    if !stated.is_empty() {
+        lines.push(format!("{:>5} stated outside of calls", stated.len()));
+    }
     lines
 }

@@ -4,6 +4,8 @@ mod actions;
 mod check;
 mod export;
 mod import;
+mod labeller;
+mod measure;
 mod parquet;
 mod show;
 mod timeline;
@@ -15,6 +17,7 @@ use clap::{Args, Subcommand};
 use proctor_store::Testimony;
 use proctor_traces::{Arrivals, Format, SourceError, SourceFile, Trace, TraceError};
 
+use crate::environment::Environment;
 use crate::failure::Failure;
 
 const IMPORT_EXAMPLES: &str = "\
@@ -48,6 +51,8 @@ pub(crate) enum TraceVerb {
     /// Say what the agent was doing in each call, in the fifteen strategy actions
     #[command(after_help = ACTIONS_EXAMPLES)]
     Actions(actions::ActionsArgs),
+    /// Measure strategy actions against labels made by hand: precision, recall, F1, kappa
+    Measure(measure::MeasureArgs),
 }
 
 /// What is read.
@@ -111,13 +116,14 @@ pub(crate) struct ExportArgs {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn trace(verb: TraceVerb) -> Result<ExitCode, Failure> {
+pub(crate) async fn trace(verb: TraceVerb, environment: &Environment) -> Result<ExitCode, Failure> {
     match verb {
         TraceVerb::Import(args) => import::import(&args),
         TraceVerb::Show(args) => show::show(&args),
         TraceVerb::Check(args) => check::check(&args),
         TraceVerb::Export(args) => export::export(&args),
-        TraceVerb::Actions(args) => actions::actions(&args),
+        TraceVerb::Actions(args) => actions::actions(&args, environment).await,
+        TraceVerb::Measure(args) => measure::measure(&args, environment).await,
     }
 }
 
