@@ -23,6 +23,15 @@ fn both_do_all_sample_tasks_and_everything_is_recorded() {
     let tasks: BTreeSet<&str> = trials.iter().map(|trial| trial.outcome.trial.task()).collect();
     let packages = fs::read_dir(samples().join("vao")).unwrap().count();
     assert_eq!((tasks.len(), trials.len()), (packages, 2 * packages));
+    for task in &tasks {
+        // The same script is the same calls, whatever a CLI prints of them.
+        let counts: BTreeSet<u64> = trials
+            .iter()
+            .filter(|it| it.outcome.trial.task() == *task)
+            .map(|it| it.outcome.tool_calls)
+            .collect();
+        assert_eq!(counts.len(), 1, "{task}: {counts:?}");
+    }
     for trial in &trials {
         let name = trial.outcome.trial.to_string();
         assert_eq!(trial.ending(), "completed", "{name}");
@@ -39,7 +48,8 @@ fn tool_calls_are_pairs_with_times(trial: &Trial) {
     let name = trial.outcome.trial.to_string();
     let calls = trial.tool_calls();
     assert!(calls.len() >= 4, "{name}: {} tool calls", calls.len());
-    assert_eq!(calls.len() as u64, trial.outcome.tool_calls, "{name}");
+    // Codex prints nothing of the pictures that it looks at; its session file does.
+    assert!(calls.len() as u64 <= trial.outcome.tool_calls, "{name}");
     for (started, call, finished) in &calls {
         let (ended, result) = finished.as_ref().unwrap_or_else(|| panic!("{name}: {call:?} has no result"));
         assert!(0 <= *started && started <= ended, "{name}: {call:?}");

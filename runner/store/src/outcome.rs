@@ -57,7 +57,8 @@ pub struct Outcome {
     pub exchanges: u64,
     /// Tokens as the model server counted them.
     pub tokens: Usage,
-    /// Tool calls seen in the agent's stream.
+    /// Tool calls of the agent and its sub-agents, by its stream and its session files; by the stream alone where no session
+    /// file can be read.
     pub tool_calls: u64,
     /// Lines of the agent's stream.
     pub stream: StreamCounts,

@@ -6,6 +6,7 @@ mod leavings;
 mod prepare;
 mod sitting;
 mod streams;
+mod tally;
 
 use proctor_store::{Outcome, TrialDir, TryDir, TryRecord};
 use proctor_traces::{Ending, Millis, Timestamp};

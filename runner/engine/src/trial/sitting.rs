@@ -21,6 +21,7 @@ use super::exchanges::ExchangeLog;
 use super::leavings::Leavings;
 use super::prepare::{MODEL_PORT, MODEL_SOCKET, Prepared};
 use super::streams::{Streams, StreamsEnd};
+use super::tally;
 use crate::dispatch::send;
 use crate::executor::{Executor, Input, Setting, Step};
 use crate::method::ModelSource;
@@ -129,6 +130,10 @@ impl Sitting<'_> {
         let result = self.with_model(&prepared, outcome, marks, recorder).await;
         // Done whatever came before; the first error is the one to tell.
         let written = writing.finish().await.during("writing the trace");
+        let evidence = self.evidence.path().to_owned();
+        if let Ok(Some(calls)) = tokio::task::spawn_blocking(move || tally::outer_calls(&evidence)).await {
+            outcome.tool_calls = calls;
+        }
         // Asked before the room's files are cleared away, which may be what there was no room beside.
         let room = disk::enough(self.evidence.path()).during("keeping the evidence");
         // On a thread of its own: an agent may have left so much that it takes minutes, and other trials have deadlines.
