@@ -22,7 +22,7 @@ build: host ## Build the proctor binary
 .PHONY: setup
 setup: build ## Build the toolchain image and install the agent CLIs, if they are not there yet
 	@$(PROCTOR) image build
-	@$(PROCTOR) harness install codex claude-code
+	@$(PROCTOR) harness install codex claude-code opencode gemini qwen pi
 
 .PHONY: demo
 demo: setup ## Run all sample tasks with the real Codex and Claude Code CLIs and the scripted model

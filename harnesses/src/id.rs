@@ -10,6 +10,10 @@ use crate::claude_code::ClaudeCode;
 use crate::codex::Codex;
 use crate::command::Command;
 use crate::controls::{Nop, Oracle};
+use crate::gemini::Gemini;
+use crate::opencode::OpenCode;
+use crate::pi::Pi;
+use crate::qwen::Qwen;
 use crate::{Harness, HarnessError};
 
 /// The harnesses there are.
@@ -20,6 +24,15 @@ pub enum HarnessName {
     Codex,
     /// Anthropic's Claude Code.
     ClaudeCode,
+    /// `OpenCode`.
+    #[serde(rename = "opencode")]
+    OpenCode,
+    /// Google's Gemini CLI.
+    Gemini,
+    /// Qwen Code.
+    Qwen,
+    /// pi.
+    Pi,
     /// Any command line as the agent.
     Command,
     /// A control that writes the target program: whatever it does not reach is the measuring's fault.
@@ -30,13 +43,27 @@ pub enum HarnessName {
 
 impl HarnessName {
     /// Every harness, in the order of listings.
-    pub const ALL: [Self; 5] = [Self::Codex, Self::ClaudeCode, Self::Command, Self::Oracle, Self::Nop];
+    pub const ALL: [Self; 9] = [
+        Self::Codex,
+        Self::ClaudeCode,
+        Self::OpenCode,
+        Self::Gemini,
+        Self::Qwen,
+        Self::Pi,
+        Self::Command,
+        Self::Oracle,
+        Self::Nop,
+    ];
 
     /// The name used on the command line, in paths and in tables.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Codex => "codex",
             Self::ClaudeCode => "claude-code",
+            Self::OpenCode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Qwen => "qwen",
+            Self::Pi => "pi",
             Self::Command => "command",
             Self::Oracle => "oracle",
             Self::Nop => "nop",
@@ -48,6 +75,10 @@ impl HarnessName {
         match self {
             Self::Codex => Some(crate::codex::DEFAULT_VERSION),
             Self::ClaudeCode => Some(crate::claude_code::DEFAULT_VERSION),
+            Self::OpenCode => Some(crate::opencode::DEFAULT_VERSION),
+            Self::Gemini => Some(crate::gemini::DEFAULT_VERSION),
+            Self::Qwen => Some(crate::qwen::DEFAULT_VERSION),
+            Self::Pi => Some(crate::pi::DEFAULT_VERSION),
             Self::Command | Self::Oracle | Self::Nop => None,
         }
     }
@@ -145,8 +176,16 @@ impl HarnessId {
         match (self.name, version) {
             (HarnessName::Codex, Some(version)) => Box::new(Codex::new(version)),
             (HarnessName::ClaudeCode, Some(version)) => Box::new(ClaudeCode::new(version)),
+            (HarnessName::OpenCode, Some(version)) => Box::new(OpenCode::new(version)),
+            (HarnessName::Gemini, Some(version)) => Box::new(Gemini::new(version)),
+            (HarnessName::Qwen, Some(version)) => Box::new(Qwen::new(version)),
+            (HarnessName::Pi, Some(version)) => Box::new(Pi::new(version)),
             (HarnessName::Codex, None) => Box::new(Codex::default()),
             (HarnessName::ClaudeCode, None) => Box::new(ClaudeCode::default()),
+            (HarnessName::OpenCode, None) => Box::new(OpenCode::default()),
+            (HarnessName::Gemini, None) => Box::new(Gemini::default()),
+            (HarnessName::Qwen, None) => Box::new(Qwen::default()),
+            (HarnessName::Pi, None) => Box::new(Pi::default()),
             (HarnessName::Command, _) => Box::new(Command),
             (HarnessName::Oracle, _) => Box::new(Oracle),
             (HarnessName::Nop, _) => Box::new(Nop),
@@ -239,7 +278,7 @@ mod tests {
         let error = "codec".parse::<HarnessId>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no harness `codec`; there are codex, claude-code, command, oracle, nop"
+            "there is no harness `codec`; there are codex, claude-code, opencode, gemini, qwen, pi, command, oracle, nop"
         );
         assert!(error.hint().is_some());
     }

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::HarnessName;
 use crate::id::Version;
+use crate::kept_tree::{KeptTree, keep_tree};
 use crate::manifest::{
     InstallManifest, Installed, InstalledFile, InstalledPackage, digest_of, install_dir, read,
 };
@@ -32,6 +33,11 @@ pub struct InstallSpec {
     pub packages: Vec<NpmPackage>,
     /// The files that are kept.
     pub files: Vec<KeptFile>,
+    /// Whole packages that are kept, of CLIs that are more than a few files.
+    pub tree: Option<KeptTree>,
+    /// The day (as in `2026-11-30`) after which nothing published is taken. It makes ranges of versions, by which packages
+    /// name what they depend on, mean the same on every day.
+    pub before: Option<String>,
 }
 
 /// A package to ask `npm` for.
@@ -200,6 +206,7 @@ fn run_npm(spec: &InstallSpec, npm: &NpmCommand, prefix: &Path) -> Result<(), In
     let output = Command::new(&npm.program)
         .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
         .arg(prefix)
+        .args(spec.before.iter().map(|day| format!("--before={day}")))
         .args(&specs)
         .envs(npm.env.iter().map(|(name, value)| (name, value)))
         // Settings of a project that the user happens to stand in are none of ours.
@@ -254,6 +261,9 @@ fn keep(spec: &InstallSpec, carried: &Path, tree: &Path) -> Result<InstallManife
         }
         files.push(InstalledFile { path: file.to.clone(), bytes: found.bytes, digest: found.digest });
     }
+    if let Some(kept) = &spec.tree {
+        files.extend(keep_tree(kept, &carried.join("node_modules"), tree)?);
+    }
     files.sort_by(|a, b| a.path.cmp(&b.path));
 
     let lock = fs::read(carried.join("node_modules/.package-lock.json")).unwrap_or_default();
@@ -267,7 +277,8 @@ fn keep(spec: &InstallSpec, carried: &Path, tree: &Path) -> Result<InstallManife
     let manifest = InstallManifest {
         name: spec.name,
         version: spec.version.clone(),
-        pinned: spec.files.iter().filter(|file| file.required).all(|file| file.pin.is_some()),
+        pinned: spec.files.iter().filter(|file| file.required).all(|file| file.pin.is_some())
+            && spec.tree.as_ref().is_none_or(|tree| !tree.pins.is_empty()),
         packages: spec.packages.iter().map(package).collect(),
         files,
         installed_at: Timestamp::now(),
@@ -313,7 +324,10 @@ fn remove_stale(root: &Path) {
     }
 }
 
-fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> InstallError + 'a {
+pub(crate) fn failed<'a>(
+    action: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> InstallError + 'a {
     move |source| InstallError::Io { action, path: path.to_owned(), source }
 }
 

@@ -6,7 +6,8 @@
 //!
 //! Map: [`id`](HarnessId) what the user may ask for · [`Launch`] the process to start · [`StreamReader`] its printed
 //! lines, as events · [`judge_exit`] what its end means · [`install`] the cache of pinned CLIs · `codex`,
-//! `claude_code`, `command`, `controls` the harnesses themselves.
+//! `claude_code`, `opencode`, `gemini`, `qwen`, `pi`, `command`, `controls` the harnesses themselves · `node` what those that
+//! run on node share.
 
 mod claude_code;
 mod codex;
@@ -15,11 +16,17 @@ mod command_line;
 mod controls;
 mod digest;
 mod error;
+mod gemini;
 mod harness;
 mod id;
 mod install;
+mod kept_tree;
 mod launch;
 mod manifest;
+mod node;
+mod opencode;
+mod pi;
+mod qwen;
 mod records;
 mod stream;
 mod verdict;
@@ -30,6 +37,7 @@ pub use error::HarnessError;
 pub use harness::Harness;
 pub use id::{HarnessId, HarnessName, Version};
 pub use install::{InstallError, InstallSpec, InstallStep, KeptFile, NpmCommand, NpmPackage, install};
+pub use kept_tree::{KeptTree, PackagePin};
 pub use launch::{AttachedImage, Launch, LaunchRequest, LaunchSettings, OracleAnswer, SessionId};
 pub use manifest::{InstallManifest, Installed, InstalledFile, InstalledPackage, installed, verify};
 pub use stream::{StreamEnd, StreamReader};

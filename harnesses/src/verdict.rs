@@ -74,7 +74,8 @@ pub(crate) fn cause_of_status(status: u64) -> ModelCause {
 /// Whose failure a CLI's message tells of; none if it does not speak of the model server at all.
 pub(crate) fn cause_of_message(message: &str) -> Option<ModelCause> {
     /// Before a status, in the words of the CLIs.
-    const STATUS: [&str; 4] = ["status ", "status: ", "api error: ", "request rejected ("];
+    const STATUS: [&str; 6] =
+        ["status ", "status: ", "api error: ", "request rejected (", "\"code\":", "\"code\": "];
     const PROVIDER: [&str; 14] = [
         "rate limit",
         "rate_limit",
@@ -102,7 +103,10 @@ pub(crate) fn cause_of_message(message: &str) -> Option<ModelCause> {
     ];
 
     let lower = message.to_ascii_lowercase();
-    let status = STATUS.iter().find_map(|before| lower.split(before).skip(1).find_map(leading_status));
+    // pi and Qwen Code put the status first.
+    let first = leading_status(&lower).filter(|_| lower.get(3..4) == Some(" "));
+    let status = first
+        .or_else(|| STATUS.iter().find_map(|before| lower.split(before).skip(1).find_map(leading_status)));
     let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
     match status {
         Some(status) => Some(cause_of_status(status)),
@@ -154,6 +158,13 @@ mod tests {
             ("Failed to authenticate. API Error: 401 no", Some(Request)),
             ("API Error: 529 overloaded", Some(Provider)),
             ("cannot open /work/400", None),
+            ("500 scripted 500", Some(Provider)),
+            ("401 no such key", Some(Request)),
+            ("400", None),
+            (
+                r#"[API Error: {"error":{"code":401,"message":"no","status":"UNAUTHENTICATED"}}]"#,
+                Some(Request),
+            ),
             ("status 4000", None),
             ("", None),
         ];

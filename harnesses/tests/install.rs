@@ -96,6 +96,8 @@ fn spec(pin: Option<Digest>) -> InstallSpec {
         name: HarnessName::Codex,
         version: "1.2.3".parse().unwrap(),
         packages: vec![NpmPackage { spec: "cli@npm:some@1.2.3".to_owned(), folder: "cli".to_owned() }],
+        tree: None,
+        before: None,
         files: vec![file("cli/vendor/main", "bin/main", true), file("cli/vendor/extra", "bin/extra", false)],
     }
 }

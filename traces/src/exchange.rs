@@ -15,6 +15,8 @@ pub enum WireFormat {
     OpenaiChat,
     /// Anthropic Messages, `POST /v1/messages`.
     AnthropicMessages,
+    /// Gemini's `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`.
+    GeminiGenerate,
 }
 
 /// How an exchange ended.

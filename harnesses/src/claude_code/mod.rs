@@ -1,7 +1,7 @@
 //! Anthropic's Claude Code, started as `claude -p --output-format stream-json`.
 
 mod results;
-mod stream;
+pub(crate) mod stream;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -60,6 +60,8 @@ impl Harness for ClaudeCode {
         let cpu = npm_cpu()?;
         let package = format!("@anthropic-ai/claude-code-linux-{cpu}");
         Some(InstallSpec {
+            tree: None,
+            before: None,
             name: self.kind(),
             version: self.version.clone(),
             files: vec![KeptFile {

@@ -1,4 +1,4 @@
-//! The lines of `claude -p --output-format stream-json`.
+//! The lines of `claude -p --output-format stream-json`, and of Qwen Code, which prints the same with a few differences.
 //!
 //! One API message comes as several lines, one content block each; results come in the order of completion; a command
 //! that outlasts its limit goes to the background, and then a second `result` follows the first.
@@ -14,9 +14,20 @@ use crate::records::{Calls, Line, Record, Tally, count, object, parse, text};
 use crate::stream::{StreamEnd, StreamReader};
 use crate::verdict::{AgentVerdict, cause_of_message, cause_of_status};
 
+/// Whose lines they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    /// Claude Code's.
+    #[default]
+    Claude,
+    /// Qwen Code's: it counts tokens as `OpenAI` does, and tells of an error in an object of its own.
+    Qwen,
+}
+
 /// Reads all turns of one trial.
 #[derive(Debug, Default)]
 pub(crate) struct ClaudeStream {
+    dialect: Dialect,
     tally: Tally,
     calls: Calls,
     session: Option<SessionId>,
@@ -26,6 +37,12 @@ pub(crate) struct ClaudeStream {
     counted: Option<Usage>,
     /// Tokens of the messages since the last `result`, by message id: each line of a message repeats them.
     uncounted: HashMap<String, Usage>,
+}
+
+impl ClaudeStream {
+    pub(crate) fn new(dialect: Dialect) -> Self {
+        Self { dialect, ..Self::default() }
+    }
 }
 
 impl StreamReader for ClaudeStream {
@@ -132,7 +149,7 @@ impl ClaudeStream {
         // Messages that the CLI itself makes up, to tell of an error.
         let is_synthetic = text(message, "model") == "<synthetic>";
         if let Some(usage) = object(message, "usage").filter(|_| !is_synthetic) {
-            self.uncounted.insert(text(message, "id").to_owned(), tokens(usage));
+            self.uncounted.insert(text(message, "id").to_owned(), self.tokens(usage));
         }
         let parent = self.parent(record);
         let mut known = Some(());
@@ -185,8 +202,17 @@ impl ClaudeStream {
         }
         self.said = Some(said);
         if let Some(usage) = object(record, "usage") {
-            *self.counted.get_or_insert_default() += tokens(usage);
+            let usage = self.tokens(usage);
+            *self.counted.get_or_insert_default() += usage;
             self.uncounted.clear();
+        }
+    }
+
+    fn tokens(&self, usage: &Record) -> Usage {
+        let counted = tokens(usage);
+        match self.dialect {
+            Dialect::Claude => counted,
+            Dialect::Qwen => Usage { input_tokens: count(usage, "input_tokens"), ..counted },
         }
     }
 
@@ -247,9 +273,10 @@ fn last_words(record: &Record) -> AgentVerdict {
     if !is_error && subtype == "success" {
         return AgentVerdict::Finished;
     }
-    let message = match text(record, "result") {
-        "" => format!("{subtype} {}", text(record, "terminal_reason")).trim_end().to_owned(),
-        said => said.chars().take(2_000).collect(),
+    let told = object(record, "error").map(|error| text(error, "message")).unwrap_or_default();
+    let message = match (text(record, "result"), told) {
+        ("", "") => format!("{subtype} {}", text(record, "terminal_reason")).trim_end().to_owned(),
+        ("", said) | (said, _) => said.chars().take(2_000).collect(),
     };
     let is_model = text(record, "terminal_reason") == "api_error" || message.contains("API Error");
     if !is_model {

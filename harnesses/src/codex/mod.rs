@@ -106,6 +106,8 @@ impl Harness for Codex {
             pin: pinned(&PINS, cpu, &self.version, to),
         };
         Some(InstallSpec {
+            tree: None,
+            before: None,
             name: self.kind(),
             version: self.version.clone(),
             packages: vec![NpmPackage {

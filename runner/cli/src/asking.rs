@@ -143,7 +143,12 @@ impl Asking {
 
 /// The format that is asked in, of those that a provider speaks: the one that tells most of reasoning first.
 fn wire_of(spoken: &[WireFormat]) -> Option<WireFormat> {
-    let liked = [WireFormat::OpenaiResponses, WireFormat::AnthropicMessages, WireFormat::OpenaiChat];
+    let liked = [
+        WireFormat::OpenaiResponses,
+        WireFormat::AnthropicMessages,
+        WireFormat::OpenaiChat,
+        WireFormat::GeminiGenerate,
+    ];
     liked.into_iter().find(|it| spoken.contains(it))
 }
 

@@ -20,17 +20,29 @@ impl Account {
     /// Reads a response body, an event stream or one JSON object; the rest of a broken one is simply not there.
     pub(crate) fn of_response(wire: WireFormat, body: &[u8]) -> Self {
         let mut account = Self::default();
-        if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
-            if let Ok(value) = serde_json::from_slice(body) {
-                account.take(wire, &value);
+        match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            Some(b'{') => {
+                if let Ok(value) = serde_json::from_slice(body) {
+                    account.take(wire, &value);
+                }
+                return account;
             }
-            return account;
+            // Gemini's stream, where events were not asked for.
+            Some(b'[') => {
+                let pieces: Vec<Value> = serde_json::from_slice(body).unwrap_or_default();
+                for piece in &pieces {
+                    account.take(wire, piece);
+                }
+                return account;
+            }
+            _ => {}
         }
         let mut events = Vec::new();
         SseFramer::default().push(body, &mut events);
         for event in events {
             // Deltas are nearly all of a stream, and say nothing here.
-            if !mentions(&event.data, b"\"usage\"") && !mentions(&event.data, b"\"model\"") {
+            let telling: [&[u8]; 4] = [b"\"usage\"", b"\"model\"", b"\"usageMetadata\"", b"\"modelVersion\""];
+            if !telling.iter().any(|word| mentions(&event.data, word)) {
                 continue;
             }
             if let Ok(value) = serde_json::from_slice(&event.data) {
@@ -42,10 +54,13 @@ impl Account {
 
     /// Takes what one object tells: a whole response, or an event that wraps one.
     fn take(&mut self, wire: WireFormat, value: &Value) {
+        if wire == WireFormat::GeminiGenerate {
+            return self.take_gemini(value);
+        }
         let inner = match wire {
             WireFormat::OpenaiResponses => value.get("response").unwrap_or(value),
             WireFormat::AnthropicMessages => value.get("message").unwrap_or(value),
-            WireFormat::OpenaiChat => value,
+            WireFormat::OpenaiChat | WireFormat::GeminiGenerate => value,
         };
         if let Some(model) = short(&inner["model"]) {
             self.served_model = Some(model);
@@ -64,7 +79,7 @@ impl Account {
                 output_tokens: count(&usage["output_tokens"]),
                 reasoning_tokens: count(&usage["output_tokens_details"]["reasoning_tokens"]),
             },
-            WireFormat::OpenaiChat => Usage {
+            WireFormat::OpenaiChat | WireFormat::GeminiGenerate => Usage {
                 input_tokens: count(&usage["prompt_tokens"]),
                 // DeepSeek counts its cache hits in a field of its own.
                 cached_input_tokens: count(&usage["prompt_tokens_details"]["cached_tokens"])
@@ -73,6 +88,25 @@ impl Account {
                 reasoning_tokens: count(&usage["completion_tokens_details"]["reasoning_tokens"]),
             },
             WireFormat::AnthropicMessages => anthropic(self.usage.unwrap_or_default(), usage),
+        });
+    }
+
+    /// Gemini counts thoughts beside the answer, and tells running totals in every piece of a stream.
+    fn take_gemini(&mut self, value: &Value) {
+        if let Some(model) = short(&value["modelVersion"]) {
+            self.served_model = Some(model);
+        }
+        let usage = &value["usageMetadata"];
+        if !usage.is_object() {
+            return;
+        }
+        let reasoning_tokens = count(&usage["thoughtsTokenCount"]);
+        self.usage = Some(Usage {
+            input_tokens: count(&usage["promptTokenCount"])
+                .saturating_add(count(&usage["toolUsePromptTokenCount"])),
+            cached_input_tokens: count(&usage["cachedContentTokenCount"]),
+            output_tokens: count(&usage["candidatesTokenCount"]).saturating_add(reasoning_tokens),
+            reasoning_tokens,
         });
     }
 }
@@ -157,9 +191,26 @@ mod tests {
     }
 
     #[test]
+    fn gemini_tells_running_totals() {
+        let pieces = r#"{"candidates":[],"modelVersion":"gemini-2.5-pro","usageMetadata":{"promptTokenCount":10}}|{"modelVersion":"gemini-2.5-pro","usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":2,"cachedContentTokenCount":4,"candidatesTokenCount":5,"thoughtsTokenCount":3}}"#;
+        let stream = format!("data: {}\r\n\r\n", pieces.replace('|', "\r\n\r\ndata: "));
+        let array = format!("[{}]", pieces.replace('|', ",\n"));
+        for body in [stream, array] {
+            let account = Account::of_response(WireFormat::GeminiGenerate, body.as_bytes());
+            assert_eq!(account.usage, Some(usage(12, 4, 8, 3)), "{body}");
+            assert_eq!(account.served_model.as_deref(), Some("gemini-2.5-pro"));
+        }
+    }
+
+    #[test]
     fn rubbish_says_nothing() {
-        for body in ["", "{", "data: {\"usage\":7}\n\n", "{\"usage\":[1]}", "\u{0}\u{0}"] {
-            for wire in [WireFormat::OpenaiChat, WireFormat::OpenaiResponses, WireFormat::AnthropicMessages] {
+        for body in ["", "{", "[", "[7]", "data: {\"usage\":7}\n\n", "{\"usage\":[1]}", "\u{0}\u{0}"] {
+            for wire in [
+                WireFormat::OpenaiChat,
+                WireFormat::OpenaiResponses,
+                WireFormat::AnthropicMessages,
+                WireFormat::GeminiGenerate,
+            ] {
                 assert_eq!(Account::of_response(wire, body.as_bytes()), Account::default(), "{body}");
             }
         }

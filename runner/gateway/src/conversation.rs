@@ -1,4 +1,4 @@
-//! What a request says about the conversation so far, in any of the three wire formats.
+//! What a request says about the conversation so far, in any of the wire formats.
 //!
 //! The only thing hard here is what counts as a *user prompt*. Harnesses speak in the user's name: Codex sends
 //! `AGENTS.md` and the environment as user messages, Claude Code puts reminders into them, and where a format's tool
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::accounting::short;
 use crate::tools::Tool;
+use crate::wire::{GeminiPath, GeminiVerb};
 
 /// A model request, as far as a scripted model cares.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,6 +86,25 @@ impl Counter {
         }
     }
 
+    /// One of Gemini's contents. It names neither parts nor calls: what a part is, its fields tell.
+    fn gemini(&mut self, content: &Value) {
+        if content["role"] == "model" {
+            self.reply();
+            return;
+        }
+        for part in list(&content["parts"]) {
+            if part["functionResponse"].is_object() {
+                self.result();
+            } else if let Some(text) = part["text"].as_str() {
+                self.user_text(text);
+            } else if (part["inlineData"].is_object() || part["fileData"].is_object())
+                && self.last != Last::Result
+            {
+                self.prompt();
+            }
+        }
+    }
+
     fn user_text(&mut self, text: &str) {
         if !is_harness_text(text) {
             self.prompt();
@@ -93,11 +113,18 @@ impl Counter {
 }
 
 impl Conversation {
-    /// Reads a request body; anything of an unknown shape is passed over.
-    pub(crate) fn of(wire: WireFormat, body: &Value) -> Self {
+    /// Reads a request to `path`; anything of an unknown shape is passed over.
+    pub(crate) fn of(wire: WireFormat, path: &str, body: &Value) -> Self {
+        let asked = GeminiPath::of(path).filter(|_| wire == WireFormat::GeminiGenerate);
         let conversation = Self {
-            model: short(&body["model"]).unwrap_or_default(),
-            stream: body["stream"].as_bool().unwrap_or(false),
+            model: match asked {
+                Some(asked) => asked.model.to_owned(),
+                None => short(&body["model"]).unwrap_or_default(),
+            },
+            stream: match asked {
+                Some(asked) => asked.verb == GeminiVerb::Stream,
+                None => body["stream"].as_bool().unwrap_or(false),
+            },
             tools: Tool::declared(wire, body),
             ..Self::default()
         };
@@ -121,6 +148,11 @@ impl Conversation {
                         Some("assistant") => counter.reply(),
                         _ => {}
                     }
+                }
+            }
+            WireFormat::GeminiGenerate => {
+                for content in list(&body["contents"]) {
+                    counter.gemini(content);
                 }
             }
         }
@@ -160,8 +192,8 @@ fn kind(value: &Value) -> &str {
 
 /// Whether a harness wrote this text in the user's name.
 fn is_harness_text(text: &str) -> bool {
-    /// Elements in which Codex and Claude Code wrap what they say themselves.
-    const ELEMENTS: [&str; 16] = [
+    /// Elements in which Codex and Claude Code wrap what they say themselves, and Gemini CLI its first words.
+    const ELEMENTS: [&str; 17] = [
         "environment_context",
         "user_instructions",
         "permissions instructions",
@@ -178,8 +210,9 @@ fn is_harness_text(text: &str) -> bool {
         "local-command-caveat",
         "command-name",
         "new-diagnostics",
+        "session_context",
     ];
-    const OPENINGS: [&str; 7] = [
+    const OPENINGS: [&str; 8] = [
         "# AGENTS.md instructions",
         "[Request interrupted by user",
         // Claude Code, beside the result of a tool search and of a picture that it made smaller.
@@ -188,6 +221,8 @@ fn is_harness_text(text: &str) -> bool {
         // How OpenCode and pi hand on pictures that a tool returned.
         "Attached image(s) from tool result",
         "Attached media from tool result",
+        // The same from Qwen Code.
+        "(attached media from previous tool call)",
         // The same from LiteLLM, when it puts another format's results into Chat Completions.
         "[The following images are tool output",
     ];
@@ -212,7 +247,7 @@ mod tests {
     /// A fixture, and what it is an example of: (prompts, results since, replies).
     fn check(wire: WireFormat, text: &str, expected: (u32, u32, u32)) -> Conversation {
         let body: Value = serde_json::from_str(text).unwrap();
-        let found = Conversation::of(wire, &body);
+        let found = Conversation::of(wire, "", &body);
         assert_eq!((found.prompts, found.results, found.replies), expected);
         found
     }
@@ -257,8 +292,33 @@ mod tests {
                 {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
             ]},
         ]});
-        let found = Conversation::of(WireFormat::OpenaiChat, &body);
+        let found = Conversation::of(WireFormat::OpenaiChat, "", &body);
         assert_eq!((found.prompts, found.results, found.replies), (1, 1, 1));
+    }
+
+    #[test]
+    fn gemini_has_neither_roles_of_tools_nor_types_of_parts() {
+        let body = json!({
+            "contents": [
+                {"role": "user", "parts": [{"text": "<session_context>\nToday is Monday.\n</session_context>"}]},
+                {"role": "user", "parts": [{"text": "Draw it"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
+                {"role": "model", "parts": [{"text": "I look.", "thought": true}, {"functionCall": {"name": "read_file", "args": {}}}]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"name": "read_file", "response": {"output": "Binary content provided (1 item(s))."}}},
+                    {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
+                ]},
+            ],
+            "tools": [{"functionDeclarations": [
+                {"name": "run_shell_command", "parametersJsonSchema": {"properties": {"command": {"type": "string"}}}},
+                {"name": "write_file", "parameters": {"properties": {"file_path": {}, "content": {}}}},
+            ]}],
+        });
+        let path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent";
+        let found = Conversation::of(WireFormat::GeminiGenerate, path, &body);
+        assert_eq!((found.prompts, found.results, found.replies), (1, 1, 1));
+        assert_eq!((found.model.as_str(), found.stream), ("gemini-2.5-pro", true));
+        let names: Vec<_> = found.tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["run_shell_command", "write_file"]);
     }
 
     #[test]
@@ -268,7 +328,7 @@ mod tests {
             {"role": "assistant", "content": [{"type": "tool_use", "id": "x", "name": "Bash", "input": {}}]},
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}, {"type": "text", "text": "stop, do this"}]},
         ]});
-        let found = Conversation::of(WireFormat::AnthropicMessages, &body);
+        let found = Conversation::of(WireFormat::AnthropicMessages, "", &body);
         assert_eq!((found.prompts, found.results), (2, 0));
     }
 
@@ -282,22 +342,29 @@ mod tests {
             "[Image: original 2520x150, displayed at 2000x119. Multiply coordinates by 1.26.]"
         ));
         assert!(is_harness_text("Tool loaded."));
+        assert!(is_harness_text("(attached media from previous tool call)"));
     }
 
     #[test]
     fn strange_shapes_are_passed_over() {
-        for wire in [WireFormat::OpenaiChat, WireFormat::OpenaiResponses, WireFormat::AnthropicMessages] {
+        for wire in [
+            WireFormat::OpenaiChat,
+            WireFormat::OpenaiResponses,
+            WireFormat::AnthropicMessages,
+            WireFormat::GeminiGenerate,
+        ] {
             for body in [
                 json!(null),
                 json!([]),
-                json!({"messages": 7, "input": {"a": 1}, "tools": {"x": []}}),
+                json!({"messages": 7, "contents": "x", "input": {"a": 1}, "tools": {"x": []}}),
+                json!({"contents": [7, {"parts": [3, {"text": 4}]}, {"parts": {}}], "tools": [[1], {"functionDeclarations": 3}]}),
                 json!({"messages": [1, null, {"role": "user", "content": [[], 3]}], "input": [1, [2]]}),
             ] {
-                let found = Conversation::of(wire, &body);
+                let found = Conversation::of(wire, "", &body);
                 assert_eq!((found.prompts, found.results, found.replies), (0, 0, 0), "{body}");
             }
         }
-        let found = Conversation::of(WireFormat::OpenaiResponses, &json!({"input": "hello"}));
+        let found = Conversation::of(WireFormat::OpenaiResponses, "", &json!({"input": "hello"}));
         assert_eq!(found.prompts, 1);
     }
 }

@@ -13,7 +13,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
-use proctor_traces::ExchangeEnd;
+use proctor_traces::{ExchangeEnd, WireFormat};
 use serde::Deserialize;
 use tokio::net::UnixListener;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ use crate::record::{ExchangeSink, Recorder, Ticket};
 use crate::redact::Redactor;
 use crate::script::Script;
 use crate::upstream::Upstream;
-use crate::wire::Route;
+use crate::wire::{GeminiPath, Route};
 
 /// Who answers.
 #[derive(Clone, Debug)]
@@ -209,15 +209,17 @@ async fn respond(
     let bare = head.method == Method::HEAD;
     let outcome = match read(body, shared.body_cap).await {
         Ok(body) => {
-            ticket.request(asked_model(route, &body), body.clone());
+            ticket.request(asked_model(route, head.uri.path(), &body), body.clone());
             match (route, &shared.backend) {
                 (None, _) => {
                     let message = format!("{} {} is not on the allow-list", head.method, head.uri.path());
                     Outcome::Answer(Answer::refused(None, 403, message))
                 }
-                (Some(route), Running::Script(player)) => player.answer(route, &body, &ticket).await,
+                (Some(route), Running::Script(player)) => {
+                    player.answer(route, head.uri.path(), &body, &ticket).await
+                }
                 (Some(route), Running::Live(upstream)) => {
-                    let answer = upstream.answer(route, head.uri.query(), &head.headers, body).await;
+                    let answer = upstream.answer(route, &head.uri, &head.headers, body).await;
                     Outcome::Answer(answer)
                 }
             }
@@ -282,11 +284,13 @@ async fn read(body: Body, cap: usize) -> Result<Bytes, Unread> {
 }
 
 /// The model that a request names; the rest of a large body is skipped, not built.
-fn asked_model(route: Option<Route>, body: &[u8]) -> Option<String> {
+fn asked_model(route: Option<Route>, path: &str, body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {
         model: serde_json::Value,
     }
-    route?.wire()?;
+    if route?.wire()? == WireFormat::GeminiGenerate {
+        return GeminiPath::of(path).map(|asked| asked.model.to_owned());
+    }
     serde_json::from_slice::<Named>(body).ok().and_then(|named| short(&named.model))
 }

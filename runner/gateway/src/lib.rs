@@ -1,6 +1,6 @@
 //! The model gateway: one Unix socket for each trial, and behind it a scripted model or a real one.
 //!
-//! It is the room's only way out and the only place that sees a key. It answers on a short list of routes in the three
+//! It is the room's only way out and the only place that sees a key. It answers on a short list of routes in the four
 //! wire formats of today's agent CLIs, translates nothing, and hands a record of every exchange to an
 //! [`ExchangeSink`]; it never touches the disk itself.
 //!
@@ -29,7 +29,7 @@ mod upstream;
 mod wire;
 
 pub use gateway::{Backend, Gateway, GatewayClosed, GatewayConfig, GatewayError};
-pub use provider::{Auth, Provider, Providers, ProvidersError};
+pub use provider::{Auth, Provider, Providers, ProvidersError, wire_name};
 pub use record::{ExchangeRecord, ExchangeSink, ExchangeStarted};
 pub use script::{Call, Fault, FaultKind, PlainAnswer, Script, ScriptError, Step};
 pub use upstream::{NetSettings, Upstream, UpstreamError};

@@ -39,20 +39,24 @@ impl Player {
         Self { script, visits, given }
     }
 
-    pub(crate) async fn answer(&self, route: Route, body: &Bytes, ticket: &Ticket) -> Outcome {
+    /// `path` is the one that was asked, without the query.
+    pub(crate) async fn answer(&self, route: Route, path: &str, body: &Bytes, ticket: &Ticket) -> Outcome {
         match route {
-            Route::Generate(wire) => self.generate(wire, body, ticket).await,
-            Route::CountTokens => Outcome::Answer(Answer::json(200, &json!({"input_tokens": 1000}))),
+            Route::Generate(wire) => self.generate(wire, path, body, ticket).await,
+            Route::CountTokens(WireFormat::GeminiGenerate) => {
+                Outcome::Answer(Answer::json(200, &json!({"totalTokens": 1000})))
+            }
+            Route::CountTokens(_) => Outcome::Answer(Answer::json(200, &json!({"input_tokens": 1000}))),
             Route::Models => Outcome::Answer(Answer::json(200, &models())),
             Route::Alive => Outcome::Answer(Answer::json(200, &json!({"status": "ok"}))),
         }
     }
 
-    async fn generate(&self, wire: WireFormat, body: &Bytes, ticket: &Ticket) -> Outcome {
+    async fn generate(&self, wire: WireFormat, path: &str, body: &Bytes, ticket: &Ticket) -> Outcome {
         let Ok(value) = serde_json::from_slice::<Value>(body) else {
             return refuse(wire, "the request body is not JSON".to_owned());
         };
-        let conversation = Conversation::of(wire, &value);
+        let conversation = Conversation::of(wire, path, &value);
         if conversation.tools.is_empty() {
             let Some((step, fault)) = self.plain_answer(&value) else {
                 let reply = plain(&conversation, SIDE_ANSWER);

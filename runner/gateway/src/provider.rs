@@ -17,7 +17,7 @@ pub struct Providers(BTreeMap<String, Provider>);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// The URL below which `/responses`, `/chat/completions` and `/messages` lie; its version is part of it.
+    /// The URL below which `/responses`, `/chat/completions`, `/messages` and `/models/…:generateContent` lie; its version is part of it.
     pub base_url: String,
     /// Other base URLs for single wire formats.
     #[serde(default)]
@@ -29,6 +29,9 @@ pub struct Provider {
     /// How the key is shown.
     #[serde(default)]
     pub auth: Auth,
+    /// How it is shown on single wire formats, where that differs.
+    #[serde(default)]
+    pub auths: HashMap<WireFormat, Auth>,
     /// The field that bounds an answer in chat completions, for questions of our own.
     #[serde(default)]
     pub limit_field: LimitField,
@@ -49,6 +52,8 @@ pub enum Auth {
     Bearer,
     /// `x-api-key: KEY`
     XApiKey,
+    /// `x-goog-api-key: KEY`
+    XGoogApiKey,
 }
 
 /// A `providers.toml` that cannot be used.
@@ -114,6 +119,11 @@ impl Provider {
         self.base_urls.get(&wire).unwrap_or(&self.base_url).trim_end_matches('/')
     }
 
+    /// How the key is shown on `wire`.
+    pub(crate) fn auth(&self, wire: WireFormat) -> Auth {
+        self.auths.get(&wire).copied().unwrap_or(self.auth)
+    }
+
     fn check(&self) -> Result<(), String> {
         for url in self.base_urls.values().chain([&self.base_url]) {
             let parsed = reqwest::Url::parse(url).map_err(|error| format!("`{url}`: {error}"))?;
@@ -133,6 +143,9 @@ impl Provider {
         if let Some(wire) = self.base_urls.keys().find(|wire| !self.speaks(**wire)) {
             return Err(format!("it has a base URL for {}, but does not speak it", wire_name(*wire)));
         }
+        if let Some(wire) = self.auths.keys().find(|wire| !self.speaks(**wire)) {
+            return Err(format!("it has an `auths` entry for {}, but does not speak it", wire_name(*wire)));
+        }
         let name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if self.key_env.is_empty() || !self.key_env.chars().all(name_char) {
             // The text is not repeated: it may be a key that was written here by mistake.
@@ -151,14 +164,16 @@ impl Provider {
 }
 
 /// Headers that hold keys, which a file must not (they would be neither hidden nor blanked).
-const SECRET_HEADERS: [&str; 5] = ["authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"];
+const SECRET_HEADERS: [&str; 6] =
+    ["authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"];
 
 /// The name of a wire format as it is written in files.
-pub(crate) fn wire_name(wire: WireFormat) -> &'static str {
+pub fn wire_name(wire: WireFormat) -> &'static str {
     match wire {
         WireFormat::OpenaiResponses => "openai_responses",
         WireFormat::OpenaiChat => "openai_chat",
         WireFormat::AnthropicMessages => "anthropic_messages",
+        WireFormat::GeminiGenerate => "gemini_generate",
     }
 }
 
@@ -175,6 +190,10 @@ mod tests {
         let anthropic = providers.get("anthropic").unwrap();
         assert_eq!(anthropic.auth, Auth::XApiKey);
         assert!(anthropic.speaks(WireFormat::AnthropicMessages) && !anthropic.speaks(WireFormat::OpenaiChat));
+        let gemini = providers.get("gemini").unwrap();
+        assert_eq!(gemini.auth(WireFormat::GeminiGenerate), Auth::XGoogApiKey);
+        assert_eq!(gemini.auth(WireFormat::OpenaiChat), Auth::Bearer);
+        assert!(gemini.base_url(WireFormat::GeminiGenerate).ends_with("/v1beta"));
         let deepseek = providers.get("deepseek").unwrap();
         assert_ne!(
             deepseek.base_url(WireFormat::AnthropicMessages),
@@ -217,6 +236,10 @@ mod tests {
             ),
             (
                 "base_url = \"http://x\"\nwire = [\"openai_chat\"]\nkey_env = \"K\"\nbase_urls = { openai_responses = \"http://y\" }",
+                "does not speak",
+            ),
+            (
+                "base_url = \"http://x\"\nwire = [\"openai_chat\"]\nkey_env = \"K\"\nauths = { gemini_generate = \"x-goog-api-key\" }",
                 "does not speak",
             ),
         ] {

@@ -1,6 +1,7 @@
-//! A scripted answer, written in one of the three wire formats.
+//! A scripted answer, written in one of the wire formats.
 
 mod chat;
+mod gemini;
 mod messages;
 mod responses;
 
@@ -31,6 +32,7 @@ impl Reply {
             WireFormat::OpenaiResponses => responses::stream(self),
             WireFormat::OpenaiChat => chat::stream(self),
             WireFormat::AnthropicMessages => messages::stream(self),
+            WireFormat::GeminiGenerate => gemini::stream(self),
         }
     }
 
@@ -40,17 +42,23 @@ impl Reply {
             WireFormat::OpenaiResponses => responses::whole(self),
             WireFormat::OpenaiChat => chat::whole(self),
             WireFormat::AnthropicMessages => messages::whole(self),
+            WireFormat::GeminiGenerate => gemini::whole(self),
         }
     }
 }
 
 impl Input {
+    /// As an object, the way the other two carry them.
+    fn object(&self) -> Value {
+        match self {
+            Self::Object(map) => Value::Object(map.clone()),
+            Self::Text(text) => serde_json::json!({ "input": text }),
+        }
+    }
+
     /// As a JSON text, the way `OpenAI`'s formats carry arguments.
     fn json_text(&self) -> String {
-        match self {
-            Self::Object(map) => Value::Object(map.clone()).to_string(),
-            Self::Text(text) => serde_json::json!({ "input": text }).to_string(),
-        }
+        self.object().to_string()
     }
 }
 
@@ -118,7 +126,12 @@ mod tests {
 
     #[test]
     fn every_format_accounts_for_itself() {
-        for wire in [WireFormat::OpenaiChat, WireFormat::OpenaiResponses, WireFormat::AnthropicMessages] {
+        for wire in [
+            WireFormat::OpenaiChat,
+            WireFormat::OpenaiResponses,
+            WireFormat::AnthropicMessages,
+            WireFormat::GeminiGenerate,
+        ] {
             for body in [reply().stream(wire).concat(), reply().whole(wire).to_string().into_bytes()] {
                 let account = Account::of_response(wire, &body);
                 assert_eq!(account.usage, Some(reply().usage), "{wire:?}");
@@ -202,5 +215,27 @@ mod tests {
         assert_eq!(message["tool_calls"][0]["function"]["arguments"], arguments[0]);
         assert_eq!(message["tool_calls"][1]["function"]["arguments"], arguments[1]);
         assert_eq!(whole["choices"][0]["finish_reason"], "tool_calls");
+    }
+
+    #[test]
+    fn gemini_pieces_add_up_to_the_whole() {
+        let whole = gemini::whole(&reply());
+        let (mut text, mut thought, mut calls) = (String::new(), String::new(), Vec::new());
+        let pieces = events(WireFormat::GeminiGenerate);
+        for (at, (_, data)) in pieces.iter().enumerate() {
+            let candidate = &data["candidates"][0];
+            assert_eq!(candidate["finishReason"].is_string(), at + 1 == pieces.len());
+            for part in candidate["content"]["parts"].as_array().unwrap() {
+                match (part["text"].as_str(), part["thought"].as_bool()) {
+                    (Some(piece), Some(true)) => thought.push_str(piece),
+                    (Some(piece), _) => text.push_str(piece),
+                    (None, _) => calls.push(part["functionCall"].clone()),
+                }
+            }
+        }
+        let parts = &whole["candidates"][0]["content"]["parts"];
+        assert_eq!((Some(thought), Some(text)), (reply().reasoning, reply().text));
+        assert_eq!(json!(calls), json!([parts[2]["functionCall"], parts[3]["functionCall"]]));
+        assert_eq!(calls[0]["args"], json!({"cmd": "ls"}));
     }
 }

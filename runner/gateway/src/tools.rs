@@ -100,8 +100,20 @@ fn collect(wire: WireFormat, declared: &Value, tools: &mut Vec<Tool>) {
             }
             continue;
         }
+        if wire == WireFormat::GeminiGenerate {
+            for inner in tool["functionDeclarations"].as_array().into_iter().flatten() {
+                // Of the two ways to give the schema, the newer.
+                let schema = if inner["parametersJsonSchema"].is_object() {
+                    "parametersJsonSchema"
+                } else {
+                    "parameters"
+                };
+                tools.extend(one(inner, schema));
+            }
+            continue;
+        }
         tools.extend(match wire {
-            WireFormat::OpenaiResponses => one(tool, "parameters"),
+            WireFormat::OpenaiResponses | WireFormat::GeminiGenerate => one(tool, "parameters"),
             WireFormat::OpenaiChat => one(&tool["function"], "parameters"),
             WireFormat::AnthropicMessages => one(tool, "input_schema"),
         });

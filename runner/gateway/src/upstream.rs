@@ -1,10 +1,12 @@
 //! The real model server behind a live gateway. The only place that holds a key.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use proctor_traces::WireFormat;
 use reqwest::redirect::Policy;
 use reqwest::{Client, NoProxy, Proxy};
 use rustls::pki_types::CertificateDer;
@@ -37,6 +39,8 @@ pub struct Upstream {
     client: Client,
     provider: Provider,
     headers: HeaderMap,
+    /// How the key is shown, by wire format.
+    credentials: HashMap<WireFormat, (HeaderName, HeaderValue)>,
     redactor: Redactor,
 }
 
@@ -74,19 +78,17 @@ impl Upstream {
                 headers.insert(name, value);
             }
         }
-        let (name, value) = match provider.auth {
-            Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {}", key.expose_secret())),
-            Auth::XApiKey => (HeaderName::from_static("x-api-key"), key.expose_secret().to_owned()),
-        };
-        let mut value = HeaderValue::try_from(value).map_err(|_| UpstreamError::Key)?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
+        let mut credentials = HashMap::new();
+        for wire in &provider.wire {
+            credentials.insert(*wire, credential(provider.auth(*wire), &key)?);
+        }
         // Bodies are recorded and must be readable; a server that compresses all the same is passed on as it is.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         Ok(Self {
             client: client(provider, net)?,
             provider: provider.clone(),
             headers,
+            credentials,
             redactor: Redactor::new(key),
         })
     }
@@ -95,16 +97,10 @@ impl Upstream {
         self.redactor.clone()
     }
 
-    /// Passes a request on. `query` is as it came, without the question mark.
-    pub(crate) async fn answer(
-        &self,
-        route: Route,
-        query: Option<&str>,
-        headers: &HeaderMap,
-        body: Bytes,
-    ) -> Answer {
+    /// Passes a request on. `uri` is as it was asked.
+    pub(crate) async fn answer(&self, route: Route, uri: &Uri, headers: &HeaderMap, body: Bytes) -> Answer {
         let wire = route.wire();
-        let (Some(tail), Some(format)) = (route.upstream_tail(), wire) else {
+        let (Some(tail), Some(format)) = (route.upstream_tail(uri.path()), wire) else {
             return match route {
                 Route::Alive => Answer::json(200, &serde_json::json!({"status": "ok"})),
                 _ => Answer::refused(wire, 404, "models are not listed here".to_owned()),
@@ -135,12 +131,13 @@ impl Upstream {
             _ => body,
         };
         let mut url = format!("{}{tail}", self.provider.base_url(format));
-        if let Some(query) = query {
+        if let Some(query) = uri.query().map(without_key).filter(|query| !query.is_empty()) {
             url.push('?');
-            url.push_str(query);
+            url.push_str(&query);
         }
         let mut sent = forwarded(headers, &REQUEST_OWN);
         sent.extend(self.headers.clone());
+        sent.extend(self.credentials.get(&format).cloned());
         match self.client.post(url).headers(sent).body(body).send().await {
             Ok(response) => self.passed_on(response),
             Err(error) => Answer::unreachable(wire, describe(error)),
@@ -171,6 +168,24 @@ impl Upstream {
             failed: None,
         }
     }
+}
+
+/// The header that shows `key`.
+fn credential(auth: Auth, key: &SecretString) -> Result<(HeaderName, HeaderValue), UpstreamError> {
+    let (name, value) = match auth {
+        Auth::Bearer => (header::AUTHORIZATION, format!("Bearer {}", key.expose_secret())),
+        Auth::XApiKey => (HeaderName::from_static("x-api-key"), key.expose_secret().to_owned()),
+        Auth::XGoogApiKey => (HeaderName::from_static("x-goog-api-key"), key.expose_secret().to_owned()),
+    };
+    let mut value = HeaderValue::try_from(value).map_err(|_| UpstreamError::Key)?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}
+
+/// `query` without `key=…`, in which clients of Google's may show the key that they were given.
+fn without_key(query: &str) -> String {
+    let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("key=")).collect();
+    kept.join("&")
 }
 
 fn client(provider: &Provider, net: NetSettings) -> Result<Client, UpstreamError> {
@@ -224,7 +239,7 @@ pub(crate) fn trusting(roots: rustls::RootCertStore) -> Result<rustls::ClientCon
 }
 
 /// Of a request: what the client library sets itself, what we set instead, and every way to show a key.
-const REQUEST_OWN: [HeaderName; 8] = [
+const REQUEST_OWN: [HeaderName; 9] = [
     header::HOST,
     header::CONTENT_LENGTH,
     header::ACCEPT_ENCODING,
@@ -233,6 +248,7 @@ const REQUEST_OWN: [HeaderName; 8] = [
     header::COOKIE,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-goog-api-key"),
 ];
 
 /// Headers that belong to one connection (RFC 9110, section 7.6.1).
@@ -317,6 +333,7 @@ mod tests {
             (HeaderName::from_static("x-own"), HeaderValue::from_static("1")),
             (header::AUTHORIZATION, HeaderValue::from_static("Bearer agent")),
             (HeaderName::from_static("x-api-key"), HeaderValue::from_static("agent")),
+            (HeaderName::from_static("x-goog-api-key"), HeaderValue::from_static("agent")),
             (header::ACCEPT_ENCODING, HeaderValue::from_static("zstd")),
             (HeaderName::from_static("anthropic-beta"), HeaderValue::from_static("b")),
         ]);

@@ -1,9 +1,10 @@
 //! Everything in a trial's folder that tells what its agent did.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use proctor_traces::{Arrivals, SourceFile, Trace, TraceError};
+use proctor_traces::{Arrivals, Format, SourceFile, Trace, TraceError};
 use walkdir::WalkDir;
 
 use crate::{StoreError, TrialDir};
@@ -28,11 +29,14 @@ impl Testimony {
     pub fn of(folder: &Path) -> Result<Self, StoreError> {
         let mut testimony = Self::default();
         let folder = &settled(folder);
-        let journal = folder.join("trace.jsonl");
+        let (journal, stdout) = (folder.join("trace.jsonl"), folder.join("raw/stdout.jsonl"));
         if journal.exists() {
             testimony.add(folder, &journal, None)?;
+            // The one agent whose printed lines hold more times than its arrivals tell, and whose session is no text.
+            if head(&stdout).and_then(|bytes| Format::detect(&bytes)) == Some(Format::Opencode) {
+                testimony.add(folder, &stdout, None)?;
+            }
         } else {
-            let stdout = folder.join("raw/stdout.jsonl");
             if stdout.exists() {
                 let arrivals =
                     read(&stdout.with_extension("times")).ok().map(|bytes| Arrivals::parse(&bytes));
@@ -84,6 +88,13 @@ fn settled(folder: &Path) -> PathBuf {
     last.map_or_else(|| folder.to_owned(), |number| folder.join("tries").join(number.to_string()))
 }
 
+/// The first lines of a file, if it is there.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(64 << 10).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     let failed = StoreError::io("reading", path);
     let size = match fs::metadata(path) {
@@ -131,5 +142,29 @@ mod tests {
     fn an_empty_folder_has_nothing_to_tell() {
         let dir = tempfile::tempdir().unwrap();
         assert!(matches!(Testimony::of(dir.path()).unwrap().trace(), Err(TraceError::Nothing)));
+    }
+
+    #[test]
+    fn opencode_tells_by_its_printed_lines_when_a_call_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let finished = r#"{"type":"tool_use","timestamp":1796032805000,"sessionID":"ses_1","part":{"type":"tool","tool":"bash","callID":"call_1","state":{"status":"completed","input":{"command":"make"},"output":"","metadata":{"exit":0},"time":{"start":1796032801000,"end":1796032804500}}}}"#;
+        let call = |seq: u32, kind: &str| {
+            format!(
+                r#"{{"seq":{seq},"at":"2026-11-30T10:00:05.000Z","offset_ms":5000,"turn":1,"source":"agent_stream",{kind}}}"#
+            )
+        };
+        let started =
+            call(1, r#""kind":"tool_started","id":"call_1","name":"bash","input":{"command":"make"}"#);
+        let ended = call(
+            2,
+            r#""kind":"tool_finished","id":"call_1","status":"ok","exit_code":0,"output":"","output_bytes":0,"truncated":false"#,
+        );
+        write(&folder.join("trace.jsonl"), &format!("{STARTED}\n{started}\n{ended}\n"));
+        write(&folder.join("raw/stdout.jsonl"), &format!("{finished}\n"));
+        let trace = Testimony::of(folder).unwrap().trace().unwrap();
+        let [call] = trace.calls.as_slice() else { panic!("{:?}", trace.calls) };
+        let times = (call.start.map(|it| it.ms), call.end.map(|it| it.ms));
+        assert_eq!(times, (Some(1000), Some(4500)));
     }
 }

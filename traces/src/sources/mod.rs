@@ -84,6 +84,11 @@ impl Format {
         Self::Proctor,
     ];
 
+    /// The format that a file looks to have, judged by its first lines.
+    pub fn detect(head: &[u8]) -> Option<Self> {
+        detect::format(head).ok()
+    }
+
     /// Its name on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

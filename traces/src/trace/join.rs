@@ -15,8 +15,13 @@ impl Trace {
     pub fn join(sources: Vec<(String, Records)>) -> Self {
         let reports = sources.iter().map(|(name, records)| report(name, records)).collect();
         let agent = sources.iter().find_map(|(_, it)| it.format.agent()).map(str::to_owned);
-        let (mut streams, mut sessions): (Vec<_>, Vec<_>) =
-            sources.into_iter().partition(|(_, it)| it.format == Format::Proctor || it.format.is_stream());
+        // What OpenCode prints comes when a call is over, and holds when it began: beside a journal, which holds the
+        // arrivals, it is what session files are of other agents.
+        let has_journal = sources.iter().any(|(_, it)| it.format == Format::Proctor);
+        let (mut streams, mut sessions): (Vec<_>, Vec<_>) = sources.into_iter().partition(|(_, it)| {
+            it.format == Format::Proctor
+                || (it.format.is_stream() && !(has_journal && it.format == Format::Opencode))
+        });
         streams.sort_by_key(|(_, it)| it.format != Format::Proctor);
         // The agent's own session before those of its sub-agents, earlier ones before later ones.
         sessions.sort_by_key(|(_, it)| (it.meta.agent.is_some(), first_ms(it)));

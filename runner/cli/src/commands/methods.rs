@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource, Need, OnMissing};
 use proctor_experiment::{self as experiment, AtATime, Experiment, ModelId, Tokens, Track, Usd};
-use proctor_gateway::{NetSettings, Provider, Providers, Upstream};
+use proctor_gateway::{NetSettings, Provider, Providers, Upstream, wire_name};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
 use proctor_store::{MethodId, Price};
 use proctor_traces::WireFormat;
@@ -153,7 +153,7 @@ impl Answerer<'_> {
                 source: ModelSource::Script,
             }));
         }
-        let upstream = upstream(model.provider(), harness.wire(), self.providers, environment)?;
+        let upstream = upstream(model.provider(), harness, self.providers, environment)?;
         Ok(Some(Model {
             provider: model.provider().to_owned(),
             name: model.name().to_owned(),
@@ -176,35 +176,36 @@ fn find_installed(harness: &dyn Harness, environment: &Environment) -> Result<Op
 
 fn upstream(
     name: &str,
-    wire: Option<WireFormat>,
+    harness: &dyn Harness,
     file: Option<&Path>,
     environment: &Environment,
 ) -> Result<Upstream, Failure> {
-    let provider = provider(name, file)?;
-    if let Some(wire) = wire.filter(|wire| !provider.speaks(*wire)) {
-        let wire = serde_json::to_value(wire).unwrap_or_default();
-        return Err(Failure::input(format!(
-            "provider `{name}` does not speak {wire}, which this agent does"
-        ))
-        .hint(
-            "put a translating proxy such as LiteLLM in front, as a provider of its own (docs/litellm.md)",
-        ));
+    let providers = providers(file)?;
+    let provider = one_of(name, &providers)?;
+    if let Some(wire) = harness.wire().filter(|wire| !provider.speaks(*wire)) {
+        return Err(no_common_format(name, &providers, harness, wire));
     }
-    upstream_of(name, &provider, environment)
+    upstream_of(name, provider, environment)
 }
 
 /// A provider by its name: of those that are known, and of those in `file`.
 pub(crate) fn provider(name: &str, file: Option<&Path>) -> Result<Provider, Failure> {
-    let mut providers = Providers::builtin();
-    if let Some(file) = file {
-        let text = std::fs::read_to_string(file)
-            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
-        let more = Providers::parse(&text)
-            .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
-        providers = providers.overridden_by(more);
-    }
-    let known: Vec<&str> = providers.names().collect();
-    providers.get(name).cloned().ok_or_else(|| {
+    one_of(name, &providers(file)?).cloned()
+}
+
+fn providers(file: Option<&Path>) -> Result<Providers, Failure> {
+    let builtin = Providers::builtin();
+    let Some(file) = file else { return Ok(builtin) };
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+    let more =
+        Providers::parse(&text).map_err(|error| Failure::input(format!("{}: {error}", file.display())))?;
+    Ok(builtin.overridden_by(more))
+}
+
+fn one_of<'a>(name: &str, providers: &'a Providers) -> Result<&'a Provider, Failure> {
+    providers.get(name).ok_or_else(|| {
+        let known: Vec<&str> = providers.names().collect();
         Failure::input(format!("there is no provider `{name}`")).hint(format!(
             "known: {}, {}; more with --providers FILE",
             ModelId::SCRIPT,
@@ -239,4 +240,24 @@ pub(crate) fn upstream_of(
         read_timeout: None,
     };
     Ok(Upstream::new(provider, key, net)?)
+}
+
+/// The agent and the provider speak different languages, and proctor translates none.
+fn no_common_format(name: &str, providers: &Providers, harness: &dyn Harness, wire: WireFormat) -> Failure {
+    let spoken = providers.get(name).map(|provider| &provider.wire);
+    let spoken: Vec<&str> = spoken.into_iter().flatten().map(|wire| wire_name(*wire)).collect();
+    let others = providers.names().filter(|other| providers.get(other).is_some_and(|it| it.speaks(wire)));
+    let others: Vec<String> = others.map(|other| format!("`{other}`")).collect();
+    let mend = "put a translating proxy such as LiteLLM in front, as a provider of its own (docs/litellm.md)";
+    let hint = match others.as_slice() {
+        [] => mend.to_owned(),
+        others => format!("of the known providers, {} do; or {mend}", others.join(", ")),
+    };
+    Failure::input(format!(
+        "harness `{}` speaks {}, and provider `{name}` only {}",
+        harness.name(),
+        wire_name(wire),
+        spoken.join(" and ")
+    ))
+    .hint(hint)
 }

@@ -31,7 +31,7 @@ pub(crate) async fn preflight(args: PreflightArgs, environment: &Environment) ->
     let harness = args.harness.harness();
     if harness.wire().is_none() {
         return Err(Failure::input(format!("--harness {} asks no model of its own", harness.name()))
-            .hint("a preflight tries an agent CLI: codex or claude-code"));
+            .hint("a preflight tries an agent CLI: codex, claude-code, opencode, gemini, qwen or pi"));
     }
     let answerer = methods::Answerer {
         harness: &args.harness,

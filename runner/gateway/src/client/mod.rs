@@ -187,7 +187,7 @@ impl ModelClient {
         let mut pause = self.patience.backoff;
         for attempt in 0..=self.patience.retries {
             let (failure, wanted) =
-                match tokio::time::timeout(self.patience.timeout, self.post(path, &body)).await {
+                match tokio::time::timeout(self.patience.timeout, self.post(&path, &body)).await {
                     Ok(Attempt::Body(bytes)) => match reply::read(self.wire, &bytes) {
                         Ok(said) => {
                             return Ok(Reply {

@@ -99,6 +99,7 @@ impl Draft {
                 self.stop = value["stop_reason"].as_str().map(anthropic_stop);
                 Ok(())
             }
+            WireFormat::GeminiGenerate => self.gemini(value),
         }
     }
 
@@ -140,7 +141,34 @@ impl Draft {
                 }
                 Ok(())
             }
+            WireFormat::GeminiGenerate => self.gemini(value),
         }
+    }
+
+    /// A response of Gemini's, or a piece of one: both have the same shape.
+    fn gemini(&mut self, value: &Value) -> Result<(), Fault> {
+        failed(value)?;
+        self.met |= value["candidates"].is_array() || value["promptFeedback"].is_object();
+        if value["promptFeedback"]["blockReason"].is_string() {
+            self.stop = Some(Stop::Refusal);
+        }
+        let candidate = &value["candidates"][0];
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            if part["thought"] != true {
+                self.text.push_str(part["text"].as_str().unwrap_or_default());
+            }
+        }
+        if let Some(reason) = candidate["finishReason"].as_str() {
+            self.stop = Some(match reason {
+                "STOP" => Stop::Complete,
+                "MAX_TOKENS" => Stop::Length,
+                "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
+                    Stop::Refusal
+                }
+                other => Stop::Other(short(other)),
+            });
+        }
+        Ok(())
     }
 
     /// A whole object of the Responses API.

@@ -10,11 +10,14 @@ use serde_json::{Map, Value, json};
 use super::{Form, LimitField, Part, Question};
 
 /// Path and body of the request.
-pub(super) fn build(wire: WireFormat, question: &Question) -> (&'static str, Bytes) {
+pub(super) fn build(wire: WireFormat, question: &Question) -> (String, Bytes) {
     let (path, mut body) = match wire {
-        WireFormat::OpenaiResponses => ("/v1/responses", responses(question)),
-        WireFormat::OpenaiChat => ("/v1/chat/completions", chat(question)),
-        WireFormat::AnthropicMessages => ("/v1/messages", messages(question)),
+        WireFormat::OpenaiResponses => ("/v1/responses".to_owned(), responses(question)),
+        WireFormat::OpenaiChat => ("/v1/chat/completions".to_owned(), chat(question)),
+        WireFormat::AnthropicMessages => ("/v1/messages".to_owned(), messages(question)),
+        WireFormat::GeminiGenerate => {
+            (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", question.model), gemini(question))
+        }
     };
     body.extend(question.extra.clone());
     (path, Value::Object(body).to_string().into())
@@ -104,6 +107,31 @@ fn messages(question: &Question) -> Map<String, Value> {
     }
     if !output.is_empty() {
         body.insert("output_config".into(), Value::Object(output));
+    }
+    body
+}
+
+fn gemini(question: &Question) -> Map<String, Value> {
+    let parts = question.parts.iter().map(|part| match part {
+        Part::Text(text) => json!({ "text": text }),
+        Part::Picture { media_type, bytes } => {
+            json!({"inlineData": {"mimeType": media_type, "data": BASE64_STANDARD.encode(bytes)}})
+        }
+    });
+    let mut generation = object(json!({"maxOutputTokens": question.max_output_tokens}));
+    if let Some(level) = &question.reasoning {
+        generation.insert("thinkingConfig".into(), json!({"thinkingLevel": level}));
+    }
+    if let Some(Form { schema, .. }) = &question.form {
+        generation.insert("responseMimeType".into(), json!("application/json"));
+        generation.insert("responseJsonSchema".into(), schema.clone());
+    }
+    let mut body = object(json!({
+        "contents": [{"role": "user", "parts": parts.collect::<Vec<_>>()}],
+        "generationConfig": generation,
+    }));
+    if let Some(system) = &question.system {
+        body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
     }
     body
 }

@@ -6,8 +6,12 @@ use serde_json::json;
 use super::*;
 use crate::{Backend, ExchangeRecord, ExchangeSink, ExchangeStarted, Gateway, GatewayConfig, Script};
 
-const WIRES: [WireFormat; 3] =
-    [WireFormat::OpenaiResponses, WireFormat::OpenaiChat, WireFormat::AnthropicMessages];
+const WIRES: [WireFormat; 4] = [
+    WireFormat::OpenaiResponses,
+    WireFormat::OpenaiChat,
+    WireFormat::AnthropicMessages,
+    WireFormat::GeminiGenerate,
+];
 
 #[derive(Default)]
 struct Kept(Mutex<Vec<ExchangeRecord>>);
@@ -149,7 +153,21 @@ fn ends_are_told_apart() {
         ),
         ok("c", Stop::Length)
     );
+    let gemini = WireFormat::GeminiGenerate;
+    assert_eq!(
+        read(
+            gemini,
+            r#"{"candidates":[{"content":{"parts":[{"text":"…","thought":true},{"text":"d"}]},"finishReason":"MAX_TOKENS"}]}"#
+        ),
+        ok("d", Stop::Length)
+    );
+    assert_eq!(read(gemini, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#), ok("", Stop::Refusal));
     for (wire, text) in [
+        (gemini, "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"half\"}]}}]}\r\n\r\n"),
+        (
+            gemini,
+            "data: {\"error\":{\"code\":503,\"message\":\"overloaded\",\"status\":\"UNAVAILABLE\"}}\r\n\r\n",
+        ),
         (messages, "event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"overloaded\"}}\n\n"),
         (responses, "data: {\"type\":\"response.created\"}\n\n"),
         (chat, "{\"choices\": [{\"mess"),

@@ -5,7 +5,6 @@ use proctor_traces::Usage;
 use serde_json::{Value, json};
 
 use super::{Reply, event, pieces};
-use crate::tools::Input;
 
 const SIGNATURE: &str = "c2NyaXB0ZWQ=";
 
@@ -18,12 +17,8 @@ fn blocks(reply: &Reply) -> Vec<Value> {
         blocks.push(json!({"type": "text", "text": text}));
     }
     for (id, call) in &reply.calls {
-        let input = match &call.input {
-            Input::Object(map) => json!(map),
-            Input::Text(text) => json!({ "input": text }),
-        };
         blocks.push(
-            json!({"type": "tool_use", "id": format!("toolu_{id}"), "name": call.name, "input": input}),
+            json!({"type": "tool_use", "id": format!("toolu_{id}"), "name": call.name, "input": call.input.object()}),
         );
     }
     blocks

@@ -201,7 +201,7 @@ fn body(trial: &Path, digest: Digest) -> Option<Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Calls `found` for each picture in a body of any of the three wire formats, with media type and size.
+/// Calls `found` for each picture in a body of any of the wire formats, with media type and size.
 fn find_pictures(value: &Value, found: &mut dyn FnMut(&str, usize)) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| find_pictures(item, found)),
@@ -215,7 +215,11 @@ fn find_pictures(value: &Value, found: &mut dyn FnMut(&str, usize)) {
                     let media_type = text(source, "media_type")?;
                     text(source, "data").map(|data| format!("data:{media_type};base64,{data}"))
                 }),
-                _ => None,
+                // Gemini's parts have no type.
+                _ => fields.get("inlineData").and_then(|part| {
+                    let (media_type, data) = (text(part, "mimeType")?, text(part, "data")?);
+                    Some(format!("data:{media_type};base64,{data}"))
+                }),
             };
             if let Some((media_type, data)) = url.as_deref().and_then(data_url) {
                 found(media_type, data.trim_end_matches('=').len() * 3 / 4);

@@ -121,17 +121,18 @@ fn a_long_answer_counts_only_when_it_is_whole() {
 }
 
 #[test]
-fn pictures_are_found_in_all_three_wire_formats() {
+fn pictures_are_found_in_all_wire_formats() {
     let body = json!([
         {"type": "function_call_output", "output": [{"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]},
         {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAAAA=="}}]},
         {"type": "tool_result", "content": [{"type": "image", "source": {"type": "base64", "media_type": "image/webp", "data": "AAAAAAA="}}]},
+        {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": "AAAAAAAA"}}]},
         {"type": "input_image", "image_url": "https://example.org/x.png"},
         {"type": "text", "text": "data:image/png;base64,AAAA"},
     ]);
     let mut seen = Vec::new();
     find_pictures(&body, &mut |media_type, bytes| seen.push((media_type.to_owned(), bytes)));
-    let expected = [("image/png", 3), ("image/jpeg", 4), ("image/webp", 5)];
+    let expected = [("image/png", 3), ("image/jpeg", 4), ("image/webp", 5), ("image/png", 6)];
     assert_eq!(seen, expected.map(|(media_type, bytes)| (media_type.to_owned(), bytes)));
 }
 

@@ -134,7 +134,7 @@ struct TaskArgs {
 /// Which method. Harness, model and command line replace the methods of an experiment; the rest is laid over each.
 #[derive(Debug, Args)]
 struct MethodArgs {
-    /// The agent: codex, claude-code, command, oracle or nop; NAME@VERSION for a version; may be repeated
+    /// The agent: codex, claude-code, opencode, gemini, qwen, pi, command, oracle or nop; NAME@VERSION for a version; may be repeated
     #[arg(long = "harness", value_name = "NAME[@VERSION]", help_heading = "Method")]
     harnesses: Vec<HarnessId>,
     #[command(flatten)]
