@@ -34,7 +34,7 @@ demo: setup ## Run all sample tasks with the real Codex and Claude Code CLIs and
 .PHONY: test
 test: setup ## Run every test: real containers, real CLIs, real Chrome and TeX
 	bash images/setup-host.test.sh
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: test-slurm
 test-slurm: setup ## Test `proctor slurm` on a Slurm of one node on this machine; as root on Debian, installs it

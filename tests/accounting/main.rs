@@ -265,7 +265,7 @@ fn while_trials_are_unresolved_the_exit_code_says_so() {
     assert_eq!(proctor(&["report", path, "--allow-incomplete"]).status.code(), Some(0));
     assert_eq!(proctor(&["report", path, "--where", "ending == 'completed'"]).status.code(), Some(0));
     let shown = text(&proctor(&["report", path]));
-    assert!(shown.contains("UNRESOLVED  1 trials") && shown.contains("No judge has run"), "{shown}");
+    assert!(shown.contains("UNRESOLVED  1 trial is in U") && shown.contains("No judge has run"), "{shown}");
     for (wrong, hint) in [("endin == 'x'", "it has agent_s"), ("ending ==", "is no expression")] {
         let output = proctor(&["report", path, "--where", wrong]);
         assert!(output.status.code() == Some(2) && text(&output).contains(hint), "{}", text(&output));
@@ -294,6 +294,76 @@ fn a_control_that_fails_is_told_before_anything_else() {
         "{bad}"
     );
     assert!(bad.contains("CONTROL FAILED  nop: 1 of 2 completed"), "{bad}");
+}
+
+#[test]
+fn what_no_process_would_start_is_left_out_of_what_is_left_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let names = ["draw", "edit", "polish", "frugal"];
+    let mut record = record(4, names.iter().map(|it| method(it, "codex@1.0.0")).collect(), 1);
+    record.methods[1].settings.insert("needs".into(), "artifact of draw".into());
+    record.methods[2].settings.insert("needs".into(), "artifact of edit".into());
+    // As the plan of a run has it, with much else that does not count here.
+    record.plan = Some(serde_json::json!({
+        "methods": [
+            {"id": "draw", "budget": "20m", "needs": null, "max_tokens": null, "max_cost": null},
+            {"id": "edit", "needs": {"method": "draw", "artifact": null, "as": "x", "same": "task+attempt", "on_missing": "skip"}},
+            {"id": "polish", "needs": {"method": "edit", "on_missing": "empty"}},
+            {"id": "frugal", "max_tokens": 100, "max_cost": null},
+        ],
+        "ceilings": {"max_tokens": null, "max_cost": null},
+    }));
+    let run = RunDir::open_or_create(&dir.path().join("run"), &record).unwrap();
+    let path = run.root().to_str().unwrap();
+    let put = |task, method, made: Made| write(&run, &record, &id(task, method, "1"), &made);
+    // Task 0 is drawn, task 1 is not, tasks 2 and 3 are to come.
+    put(0, "draw", Made::rendered(Ending::Completed));
+    put(1, "draw", Made::ended(Ending::NoArtifact));
+    put(0, "frugal", Made { tokens: [90, 0, 10], ..Made::rendered(Ending::Completed) });
+    let status = json(&["status", path, "--json"]);
+    let left_out = |method: usize| {
+        ["pending", "left_out_needs", "left_out_ceiling"]
+            .map(|it| status["methods"][method][it].as_u64().unwrap())
+    };
+    assert_eq!([0, 1, 2, 3].map(left_out), [[2, 0, 0], [4, 1, 0], [4, 1, 0], [3, 0, 3]]);
+    let told = text(&proctor(&["status", path]));
+    assert!(told.contains("8 trials left"), "{told}");
+    assert!(
+        told.contains(
+            "5 trials left out: 2 need what another did not leave, 3 are over a ceiling of the plan"
+        ),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_was_given_what_is_made_again_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut record = record(2, vec![method("draw", "codex@1.0.0"), method("edit", "codex@1.0.0")], 1);
+    record.methods[1].settings.insert("needs".into(), "artifact of draw".into());
+    let run = RunDir::open_or_create(&dir.path().join("run"), &record).unwrap();
+    let path = run.root().to_str().unwrap();
+    for (task, name) in [(0, "draw"), (1, "draw"), (0, "edit"), (1, "edit")] {
+        write(&run, &record, &id(task, name, "1"), &Made::rendered(Ending::Completed));
+    }
+    // Task 0 was edited from what was drawn, task 1 from what was drawn before.
+    for (task, from) in [(0, "vao/task-0000/draw/1"), (1, "vao/task-0001/draw/1.7")] {
+        let file = run.trial(&id(task, "edit", "1")).path().join("outcome.json");
+        let mut outcome: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        outcome["consumed"] = serde_json::json!({"trial": from, "artifact": "artifact.html", "name": "source.html", "digest": null});
+        fs::write(&file, outcome.to_string()).unwrap();
+    }
+    let rerun = |filter: &str, more: &[&str]| {
+        let all = [&["rerun", path, "--where", filter, "--reason", "why not", "--dry-run"], more].concat();
+        proctor(&all)
+    };
+    let told = text(&rerun("method == 'draw'", &[]));
+    assert!(told.contains("note: 1 trial of edit was given what was left before"), "{told}");
+    assert!(told.contains("vao/task-0000/edit/1") && !told.contains("vao/task-0001/edit/1"), "{told}");
+    // Who is made again as well is given what is new.
+    assert!(!text(&rerun("true", &[])).contains("note: "));
+    let answer: Value = serde_json::from_slice(&rerun("method == 'draw'", &["--json"]).stdout).unwrap();
+    assert_eq!(answer["consumers"][0]["given"], "vao/task-0000/draw/1");
 }
 
 #[test]
@@ -333,7 +403,10 @@ fn a_run_stands_as_its_leases_say_and_a_rerun_makes_a_trial_pending() {
     assert!(!run.trial(&id(1, "m", "1.1")).path().exists());
     let made = text(&proctor(&chosen));
     // A run that keeps no plan is not to be joined.
-    assert!(made.contains("1 trials are pending now") && !made.contains("--join"), "{made}");
+    assert!(
+        made.contains("1 trial is pending now. The process that is at work") && !made.contains("--join"),
+        "{made}"
+    );
     let figures = &json(&["report", path, "--json"])["methods"][0]["figures"];
     assert_eq!((&figures["superseded"], &figures["unresolved_by_reason"]["pending"]), (&1.into(), &3.into()));
     // Asked again, it is pending and not done: nothing is to be made again.

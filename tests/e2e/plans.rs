@@ -47,7 +47,8 @@ fn a_plan_is_printed_with_the_origin_of_each_setting() {
     let folder = folder_with(SMALL);
     let (stdout, stderr, code) =
         say(folder.path(), &["e.toml", "--print-plan", "-j", "4", "--attempts", "2"]);
-    assert_eq!((stderr.as_str(), code), ("", Some(0)));
+    let lacks = "warning: there is no key for provider `openai` (export OPENAI_API_KEY=…; it stays outside every container)";
+    assert_eq!((stderr.as_str(), code), (lacks, Some(0)));
     let row = |setting: &str| {
         let line = stdout.lines().find(|line| line.contains(setting));
         let line = line.unwrap_or_else(|| panic!("no {setting} in\n{stdout}"));
@@ -147,8 +148,50 @@ fn the_examples_are_experiments() {
         let experiment = resolve(Some(&file), &Flags::default(), &folder).unwrap().experiment;
         assert_eq!(experiment.methods.len(), methods, "{name}");
         let (stdout, stderr, code) = say(&folder, &[name, "--print-plan"]);
-        assert_eq!((stderr.as_str(), code), ("", Some(0)), "{stdout}");
+        // A plan is made anywhere: what this machine lacks to run it is told, and no more.
+        assert_eq!(code, Some(0), "{stderr}{stdout}");
+        assert!(stderr.lines().all(|line| line.starts_with("warning: ")), "{stderr}");
     }
+}
+
+#[test]
+fn a_plan_says_what_a_run_would_refuse_and_what_this_machine_lacks() {
+    let folder = folder_with(
+        "[tasks]\npaths = [\"SAMPLES\"]\n[[methods]]\nharness = \"codex@0.0.1\"\nmodel = \"openai/x\"\n",
+    );
+    let (stdout, stderr, code) = say(folder.path(), &["e.toml", "--print-plan", "--json"]);
+    let plan: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(stderr.contains("warning: codex@0.0.1 is not installed (`proctor harness install"), "{stderr}");
+    assert_eq!((plan["lacks"].as_array().unwrap().len(), code), (stderr.lines().count(), Some(0)));
+    insta::assert_snapshot!(refusal(folder.path(), &["e.toml", "--print-plan", "--harness", "codex", "--model", "opnai/x"]), @r#"
+        error: there is no provider `opnai`
+        hint: known: script, anthropic, deepseek, gemini, litellm, moonshot, openai, openrouter, vllm, xai, zai; more with --providers FILE
+        "#);
+}
+
+#[test]
+fn a_run_whose_tasks_have_moved_or_whose_plan_is_torn_says_how_it_is_mended() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let tasks = |name: &str| here.join(name);
+    std::os::unix::fs::symlink(sample("flow-approval").parent().unwrap(), tasks("tasks")).unwrap();
+    let start = ["--harness", "nop", "--no-render", "--out", "r", "--no-start", "--limit", "1", "--tasks"];
+    let make = |more: &[&str]| {
+        let made = proctor().current_dir(here).arg("run").args(start).args(more).output().unwrap();
+        (String::from_utf8_lossy(&made.stderr).into_owned(), made.status.code())
+    };
+    assert_eq!(make(&["tasks"]), (String::new(), Some(0)));
+    fs::rename(tasks("tasks"), tasks("moved")).unwrap();
+    let (_, stderr, code) = say(here, &["--join", "r"]);
+    assert!(code == Some(2) && stderr.contains("with --tasks FOLDER --out r; it continues"), "{stderr}");
+    // Which is true.
+    assert_eq!(make(&["moved"]), (String::new(), Some(0)));
+    let (changed, _) = make(&["moved", "--budget", "60s"]);
+    assert!(changed.contains("\n  method nop: budget was 1800 s, now 60 s\n"), "{changed}");
+    let plan = fs::read(here.join("r/run.json")).unwrap();
+    fs::write(here.join("r/run.json"), &plan[..plan.len() / 2]).unwrap();
+    let (_, stderr, code) = say(here, &["--join", "r"]);
+    assert!(code == Some(2) && stderr.contains("with --no-start and another --out, writes"), "{stderr}");
 }
 
 #[test]

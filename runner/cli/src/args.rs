@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use proctor_experiment::{ModelId, Span};
 use proctor_harnesses::HarnessId;
 use proctor_tasks::RenderMode;
@@ -37,6 +37,32 @@ pub(crate) struct Cli {
     pub(crate) verbose: u8,
     #[command(subcommand)]
     pub(crate) verb: Verb,
+}
+
+/// Names of values that are numbers, with a unit or without.
+const NUMBERS: [&str; 5] = ["N", "NUMBER", "SIZE", "TIME", "USD"];
+
+impl Cli {
+    /// What was typed. Prints help, or what is wrong with it, and exits.
+    pub(crate) fn typed() -> Self {
+        let typed = Self::command_line().get_matches();
+        Self::from_arg_matches(&typed).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command line. What begins with a hyphen and stands behind an option that takes a number, a time or a size, is the
+    /// value of that option, which says what it may be; else it would be taken for an option that there is not.
+    fn command_line() -> Command {
+        fn with_numbers(command: Command) -> Command {
+            command
+                .mut_args(|it| {
+                    let names = it.get_value_names().unwrap_or_default();
+                    let takes = names.iter().any(|name| NUMBERS.contains(&name.as_str()));
+                    it.allow_hyphen_values(takes)
+                })
+                .mut_subcommands(with_numbers)
+        }
+        with_numbers(Self::command())
+    }
 }
 
 /// What is to be done.
@@ -247,12 +273,24 @@ pub(crate) fn mode(text: &str) -> Result<RenderMode, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        Cli::command_line().debug_assert();
+    }
+
+    #[test]
+    fn a_number_below_zero_is_a_bad_value_and_no_option() {
+        for (options, expected) in [
+            (&["run", "--limit", "-1"][..], "invalid value '-1' for '--limit <N>'"),
+            (&["run", "-j", "-2"], "invalid value '-2' for '--jobs <N>'"),
+            (&["run", "--budget", "-30s"], "invalid value '-30s' for '--budget <TIME>'"),
+            (&["slurm", "submit", "r", "--tasks", "-1"], "invalid value '-1' for '--tasks"),
+        ] {
+            let typed = [&["proctor"], options].concat();
+            let said = Cli::command_line().try_get_matches_from(typed).unwrap_err().to_string();
+            assert!(said.contains(expected) && !said.contains("tip:"), "{said}");
+        }
     }
 }

@@ -74,6 +74,12 @@ impl Failure {
         self
     }
 
+    /// It and its hint in one line, for what is no failure yet.
+    pub(crate) fn in_a_line(&self) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        printable(&format!("{}{hint}", self.message))
+    }
+
     /// Prints it to stderr.
     pub(crate) fn report(self) -> ExitCode {
         if let Some(report) = self.report {
@@ -150,6 +156,10 @@ impl From<StoreError> for Failure {
             StoreError::Malformed { what: "outcome", .. } => {
                 Self::input(message).hint("move this file away, and the same command runs the trial again")
             }
+            StoreError::Malformed { what: "run", .. } => Self::input(message).hint(
+                "put back a copy of this file; or make it anew: the command that started the run, with --no-start and \
+                 another --out, writes the same run.json there, to be copied here. The trials are as they were",
+            ),
             StoreError::Malformed { .. } => Self::input(message),
             StoreError::Io { action: "reading", source, .. } if source.kind() == ErrorKind::NotFound => {
                 Self::input(message).hint("is this the folder of a run?")

@@ -17,14 +17,12 @@ mod rendering;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::args::{Cli, Verb};
 use crate::environment::Environment;
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::typed();
     let environment = Environment::read();
     console::log_to_stderr(cli.verbose);
     let result = tokio::runtime::Builder::new_multi_thread()

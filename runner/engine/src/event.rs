@@ -20,7 +20,12 @@ pub enum EngineEvent {
         /// Who.
         owner: String,
     },
-    /// The trial was left out: what it needs was not left by another.
+    /// The trial was asked for while the run went on: it is made again, as this one.
+    Requested {
+        /// The trial.
+        trial: TrialId,
+    },
+    /// The trial was left out: what it needs was not left by another, and will not be.
     Missing {
         /// The trial.
         trial: TrialId,

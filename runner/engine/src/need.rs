@@ -62,7 +62,10 @@ pub struct Given {
 #[derive(Debug)]
 pub(crate) enum Met {
     /// The other trial has no outcome yet.
-    NotYet,
+    NotYet {
+        /// That trial.
+        trial: TrialId,
+    },
     /// This is it.
     Given(Box<Given>),
     /// The other trial left none.
@@ -94,7 +97,7 @@ impl Need {
     pub(crate) fn meet(&self, run: &RunDir, trial: &TrialId) -> Result<Met, EngineError> {
         let source = self.source(run, trial);
         let folder = run.trial(&source);
-        let Some(outcome) = folder.outcome()? else { return Ok(Met::NotYet) };
+        let Some(outcome) = folder.outcome()? else { return Ok(Met::NotYet { trial: source }) };
         let wanted = |name: &str| self.artifact.as_deref().is_none_or(|wanted| wanted == name);
         let Some(artifact) = outcome.artifacts.iter().find(|it| wanted(&it.name)) else {
             return Ok(Met::Missing { trial: source });

@@ -1,12 +1,13 @@
 //! What no type can say: how the settings of an experiment go together.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proctor_harnesses::{HarnessName, split_command_line};
 use proctor_store::MethodId;
 use proctor_tasks::toml_text::Step::{self, Index, Key};
+use proctor_tasks::toml_text::nearest;
 
-use crate::experiment::{Method, Needs, Track};
+use crate::experiment::{Method, Needs, Schedule, Track};
 use crate::resolve::Layers;
 use crate::{Experiment, ExperimentError};
 
@@ -33,6 +34,8 @@ pub(crate) fn check(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), 
             About { layers, index, method }.needs(needs, experiment)?;
         }
     }
+    names_of_providers(&experiment.schedule, experiment, layers)?;
+    names_of_models(experiment, layers)?;
     if experiment.ceilings.max_cost.is_some() {
         if let Some(method) = experiment.methods.iter().find(|method| !is_priced(experiment, method)) {
             let message = unpriced("max_cost of the run", method);
@@ -41,6 +44,72 @@ pub(crate) fn check(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Bounds of providers that no method asks are a slip. A file may have more than the methods that were typed over its own.
+pub(crate) fn names_of_providers(
+    schedule: &Schedule,
+    experiment: &Experiment,
+    layers: &Layers<'_>,
+) -> Result<(), ExperimentError> {
+    let setting = "schedule.provider_jobs";
+    if matches!(layers.origins.get(setting), Some(crate::Origin::File { .. }))
+        && are_typed(experiment, layers)
+    {
+        return Ok(());
+    }
+    let asked: BTreeSet<&str> = models(experiment).map(crate::ModelId::provider).collect();
+    match schedule.provider_jobs.keys().find(|name| !asked.contains(name.as_str())) {
+        Some(name) => {
+            let path = [Key("schedule"), Key("provider_jobs"), Key(name)];
+            let message = format!("provider_jobs: no method asks a provider `{name}`");
+            Err(at(layers, setting, &path, message).with_hint(meant(name, asked)))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The same of prices.
+fn names_of_models(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), ExperimentError> {
+    if are_typed(experiment, layers) {
+        return Ok(());
+    }
+    let used: BTreeSet<String> = models(experiment).map(ToString::to_string).collect();
+    let scripted = models(experiment).any(crate::ModelId::is_script);
+    // `script` stands for whatever model its agent asks for.
+    let is_used =
+        |model: &&crate::ModelId| used.contains(&model.to_string()) || scripted && model.is_script();
+    match experiment.prices.keys().find(|model| !is_used(model)) {
+        Some(model) => {
+            let name = model.to_string();
+            let message = format!("prices: no method uses a model `{name}`");
+            let hint = meant(&name, used.iter().map(String::as_str));
+            Err(at(layers, &format!("prices.{name}"), &[Key("prices"), Key(&name)], message).with_hint(hint))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the methods were typed, not read.
+fn are_typed(experiment: &Experiment, layers: &Layers<'_>) -> bool {
+    let typed = |method: &Method, key| {
+        let origin = layers.origins.get(&format!("methods.{}.{key}", method.id));
+        matches!(origin, Some(crate::Origin::Flag(_)))
+    };
+    experiment.methods.iter().any(|method| typed(method, "harness") || typed(method, "model"))
+}
+
+fn models(experiment: &Experiment) -> impl Iterator<Item = &crate::ModelId> {
+    experiment.methods.iter().filter_map(|method| method.model.as_ref())
+}
+
+fn meant<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match (nearest(wrong, known.iter().copied()).first(), known.as_slice()) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => "leave it out".to_owned(),
+        (None, known) => format!("there is: {}", known.join(", ")),
+    }
 }
 
 /// A method, where it may be complained about.

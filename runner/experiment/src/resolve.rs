@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proctor_tasks::toml_text::Step;
 use proctor_tasks::toml_text::Step::Key;
 
-use crate::check::check;
+use crate::check::{check, names_of_providers};
 use crate::experiment::{Ceilings, Limits, Price, Retry, Sample, Schedule, Stratum, TaskSelection};
 use crate::file::Place;
 use crate::method::methods;
@@ -75,6 +75,8 @@ pub fn join(plan: Experiment, flags: &Flags) -> Result<Resolved, ExperimentError
     };
     let old = &resolved.experiment.schedule;
     let typed = schedule(&mut layers, &ExperimentFile::default(), flags);
+    // What was typed must be right; what the run has is as it is.
+    names_of_providers(&typed, &resolved.experiment, &layers)?;
     resolved.experiment.schedule = Schedule {
         jobs: if flags.jobs.is_some() { typed.jobs } else { old.jobs },
         provider_jobs: old.provider_jobs.clone().into_iter().chain(typed.provider_jobs).collect(),

@@ -252,6 +252,19 @@ fn what_does_not_go_together_is_refused() {
         "ceilings.max_cost = 100\n[[methods]]\nid = \"a\"\nharness = \"codex\"\nmodel = \"zai/glm\"",
         "max_cost of the run cannot be held: method `a` has a model without a price at `100`; [prices.\"zai/glm\"] with `input` and `output` in US dollars per million tokens",
     );
+    let asks = "[[methods]]\nharness = \"codex\"\nmodel = \"openai/gpt\"\n";
+    check(
+        &format!("schedule.provider_jobs = {{ opnai = 3 }}\n{asks}"),
+        "provider_jobs: no method asks a provider `opnai` at `3`; did you mean `openai`?",
+    );
+    check(
+        &format!("{asks}[prices.\"openai/gtp\"]\ninput = 1\noutput = 2"),
+        "prices: no method uses a model `openai/gtp` at `[prices.\"openai/gtp\"]`; did you mean `openai/gpt`?",
+    );
+    check(
+        &format!("{asks}[prices.\"zai/glm-5.3-flash\"]\ninput = 1\noutput = 2"),
+        "prices: no method uses a model `zai/glm-5.3-flash` at `[prices.\"zai/glm-5.3-flash\"]`; there is: openai/gpt",
+    );
     check(
         "[[methods]]\nharness = \"nop\"\nneeds = { method = \"b\" }",
         "method `nop` needs `b`, which is no method at `{ method = \"b\" }`; there is: nop",
@@ -293,6 +306,23 @@ fn typed_methods_are_checked_as_such() {
         }),
         "--seed is of a sample"
     );
+}
+
+#[test]
+fn what_a_file_says_of_other_models_holds_nobody_up_who_types_one() {
+    // The file's prices and bounds are of its own methods.
+    let flags = Flags {
+        harnesses: vec![harness("codex")],
+        model: Some("lab/x".parse::<ModelId>().unwrap()),
+        ..Flags::default()
+    };
+    assert_eq!(resolved(FILE, &flags).unwrap().experiment.prices.len(), 1);
+    let slip =
+        Flags { provider_jobs: [("opena".to_owned(), AtATime::clamped(1))].into(), ..Flags::default() };
+    let error = resolved(FILE, &slip).unwrap_err().to_string();
+    assert_eq!(error, "provider_jobs: no method asks a provider `opena`");
+    let joined = join(resolved(FILE, &Flags::default()).unwrap().experiment, &slip).unwrap_err().to_string();
+    assert_eq!(joined, error);
 }
 
 #[test]

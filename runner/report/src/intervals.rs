@@ -29,7 +29,10 @@ pub fn wilson(successes: f64, trials: f64) -> Option<Interval> {
     let rate = successes / trials;
     let spread = Z * (rate * (1.0 - rate) / trials + Z * Z / (4.0 * trials * trials)).sqrt();
     let (centre, scale) = (rate + Z * Z / (2.0 * trials), 1.0 + Z * Z / trials);
-    Some([((centre - spread) / scale).max(0.0), ((centre + spread) / scale).min(1.0)])
+    // Where all or none succeeded, one bound is the rate itself: the difference of two equal numbers is not always zero.
+    let low = if successes <= 0.0 { 0.0 } else { ((centre - spread) / scale).max(0.0) };
+    let high = if successes >= trials { 1.0 } else { ((centre + spread) / scale).min(1.0) };
+    Some([low, high])
 }
 
 /// A mean as the sums of its numerator and denominator within each cluster.
@@ -145,6 +148,15 @@ mod tests {
             assert!((l - low).abs() < 5e-5 && (h - high).abs() < 5e-5, "{successes}/{trials}: {l} {h}");
         }
         assert_eq!(wilson(0.0, 0.0), None);
+        // To the last bit, whatever the number of trials.
+        for trials in (1..2000).map(f64::from) {
+            let (none, all) = (wilson(0.0, trials).unwrap(), wilson(trials, trials).unwrap());
+            assert_eq!(
+                (none[0].to_bits(), all[1].to_bits()),
+                (0.0_f64.to_bits(), 1.0_f64.to_bits()),
+                "{trials}"
+            );
+        }
     }
 
     fn sums(values: &[f64]) -> ClusterSums {

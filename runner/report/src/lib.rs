@@ -8,6 +8,7 @@ mod curve;
 mod figures;
 mod filter;
 mod intervals;
+mod left_out;
 mod policy;
 mod read;
 mod report;
@@ -19,6 +20,7 @@ mod svg;
 mod table;
 mod tables;
 mod tidy;
+mod words;
 
 pub use accounting::{
     AccountingError, Basis, Cause, Class, Coverage, Open, Picture, ProviderErrors, Recover, Rules, Verdict,
@@ -28,6 +30,7 @@ pub use curve::Curve;
 pub use figures::{Figures, Mean, Rate};
 pub use filter::{Fields, FilterError};
 pub use intervals::{ClusterSums, Interval, REPLICATES, bootstrap, wilson};
+pub use left_out::{LeftOut, left_out};
 pub use policy::{classification_table, policy_text, retry_table};
 pub use read::Depth;
 pub use report::{Control, GroupReport, Grouping, MethodReport, Options, Report, ReportError, judge};
@@ -39,3 +42,4 @@ pub use svg::draw;
 pub use table::headed_table;
 pub use tables::percent;
 pub use tidy::write_curves;
+pub use words::{agreeing, counted};

@@ -12,6 +12,7 @@ use proctor_traces::{ArtifactState, Digest, Ending, EventKind, Millis, OffsetMs,
 use serde::Deserialize;
 
 use crate::row::{Ended, Judged, Marks, RenderState, Row, RowState, Rows};
+use crate::words::{agreeing, counted};
 
 /// More readers than this make a disk no faster.
 const MOST_READERS: usize = 4;
@@ -122,13 +123,19 @@ impl Rows {
         let mut problems: Vec<String> = strange
             .into_iter()
             .map(|((method, what), count)| {
-                format!("{method}: {count} trials were made with another {what} than the plan says")
+                format!(
+                    "{method}: {} {} made with another {what} than the plan says",
+                    counted(count, "trial"),
+                    agreeing(count, "was", "were")
+                )
             })
             .collect();
         let mixed = prompts.values().filter(|(_, mixed)| *mixed).count();
         if mixed > 0 {
             problems.push(format!(
-                "{mixed} tasks were given with different prompts to the attempts of one method"
+                "{} {} given with different prompts to the attempts of one method",
+                counted(mixed, "task"),
+                agreeing(mixed, "was", "were")
             ));
         }
         if judges.len() > 1 {
@@ -160,7 +167,12 @@ impl Reader<'_> {
         let more = problems.len().saturating_sub(TOLD);
         if more > 0 {
             problems.truncate(TOLD);
-            problems.push(format!("{more} more files that are not as they should be"));
+            problems.push(format!(
+                "{} that {} not as {} should be",
+                counted(more, "more file"),
+                agreeing(more, "is", "are"),
+                agreeing(more, "it", "they")
+            ));
         }
         (rows, problems)
     }

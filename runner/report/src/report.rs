@@ -9,6 +9,7 @@ use crate::curve::Curve;
 use crate::figures::{Accounts, Figures};
 use crate::filter::FilterError;
 use crate::row::{Rows, float};
+use crate::words::{agreeing, counted};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default)]
@@ -239,10 +240,19 @@ impl Report {
         for it in &self.methods {
             self.alarms.extend(it.alarm(self.rules.basis));
             if it.figures.disturbed > 0 {
-                let count = it.figures.disturbed;
                 self.notes.push(format!(
-                    "{}: the machine slept, or its clock jumped, during {count} trials; their times leave that out",
-                    it.method
+                    "{}: the machine slept, or its clock jumped, during {}: the time of the sleep is left out",
+                    it.method,
+                    counted(it.figures.disturbed, "trial")
+                ));
+            }
+            if it.figures.superseded > 0 {
+                let (attempts, were) =
+                    (it.figures.superseded, agreeing(it.figures.superseded, "was", "were"));
+                self.notes.push(format!(
+                    "{}: {} {were} made again (proctor rerun), and {were} not counted; the reasons are in the run",
+                    it.method,
+                    counted(attempts, "attempt")
                 ));
             }
         }
@@ -250,14 +260,15 @@ impl Report {
             let (unknown, all) = (accounts.unknown_tasks(), self.tasks);
             if unknown > 0 {
                 self.problems.push(format!(
-                    "nobody was judged on {unknown} of {all} tasks, so that their points are unknown: auto-zero leaves them out"
+                    "nobody was judged on {unknown} of {}, so that their points are unknown: auto-zero leaves them out",
+                    counted(all, "task")
                 ));
             }
             if !accounts.contradictions.is_empty() {
                 let names: Vec<&str> = accounts.contradictions.iter().take(5).map(String::as_str).collect();
                 self.problems.push(format!(
-                    "the marks of {} tasks disagree about their points: {}",
-                    accounts.contradictions.len(),
+                    "the marks of {} disagree about the points: {}",
+                    counted(accounts.contradictions.len(), "task"),
                     names.join(", ")
                 ));
             }

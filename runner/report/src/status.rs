@@ -7,10 +7,12 @@ use proctor_traces::{Millis, Timestamp};
 use serde::Serialize;
 
 use crate::accounting::{Class, Coverage, Open, ProviderErrors, Recover, Verdict};
+use crate::left_out::{LeftOut, left_out};
 use crate::read::Depth;
 use crate::report::{Control, control, judge};
 use crate::row::{Row, RowState, Rows, float};
 use crate::sheet::{Line, Sheet};
+use crate::words::{agreeing, counted};
 
 /// How many of the last failures are told.
 const TOLD: usize = 5;
@@ -56,6 +58,10 @@ pub struct MethodStatus {
     pub pending: u64,
     /// Of those pending: begun, and left by a process that is gone.
     pub interrupted: u64,
+    /// Of those pending: left out, since another trial has not left what they need.
+    pub left_out_needs: u64,
+    /// Of those pending: left out, since the method or the run has used what the plan allows.
+    pub left_out_ceiling: u64,
     /// Of those done: completed within budget, and rendered.
     pub completed: u64,
     /// Of those done: timed out.
@@ -130,15 +136,21 @@ impl RunStatus {
         let mut methods: Vec<MethodStatus> =
             rows.record.methods.iter().map(|it| MethodStatus::new(it.id.as_str(), &it.harness)).collect();
         let states: HashMap<usize, PresenceState> = held.iter().map(|it| (it.place, it.state)).collect();
+        let mut out = left_out(run, &rows);
         for (place, (row, verdict)) in rows.rows.iter().zip(&verdicts).enumerate() {
-            methods[row.method].count(row, *verdict, states.get(&place).copied());
+            let held = states.get(&place).copied();
+            if held == Some(PresenceState::Alive) {
+                // Somebody has another plan.
+                out[place] = None;
+            }
+            methods[row.method].count(row, *verdict, held, out[place]);
         }
         Ok(Self {
             run: rows.record.name.clone(),
             at: now,
             workers,
             per_hour: per_hour(&rows),
-            eta_s: eta(&rows, &held),
+            eta_s: eta(&rows, &held, &out),
             last_failures: last_failures(&rows, &verdicts),
             problems: rows.problems,
             methods,
@@ -184,10 +196,13 @@ impl RunStatus {
     }
 
     fn pace(&self) -> String {
-        let left: u64 = self.methods.iter().map(|it| it.pending + it.running).sum();
-        let interrupted: u64 = self.methods.iter().map(|it| it.interrupted).sum();
-        let pace = self.per_hour.map_or_else(String::new, |n| format!(", {n:.0} trials an hour of late"));
+        let sum = |of: fn(&MethodStatus) -> u64| self.methods.iter().map(of).sum::<u64>();
+        let (needs, ceiling) = (sum(|it| it.left_out_needs), sum(|it| it.left_out_ceiling));
+        let left = sum(|it| it.pending + it.running) - needs - ceiling;
+        let interrupted = sum(|it| it.interrupted);
+        let pace = self.per_hour.map_or_else(String::new, |n| format!(", {n:.0} an hour of late"));
         let rest = match (left, self.eta_s) {
+            (0, _) if needs + ceiling > 0 => "nothing more will be started".to_owned(),
             (0, _) => "all trials are done".to_owned(),
             (_, Some(seconds)) => format!("about {} to go", span(seconds)),
             (_, None) if self.workers.iter().any(|it| it.state != WorkerState::Gone) => {
@@ -197,7 +212,7 @@ impl RunStatus {
         };
         let begun =
             if interrupted > 0 { format!(", {interrupted} of them begun and left") } else { String::new() };
-        format!("{left} trials left{begun}{pace}; {rest}")
+        format!("{} left{begun}{pace}; {rest}{}", counted(left, "trial"), left_out_text(needs, ceiling))
     }
 }
 
@@ -211,6 +226,8 @@ impl MethodStatus {
             running: 0,
             pending: 0,
             interrupted: 0,
+            left_out_needs: 0,
+            left_out_ceiling: 0,
             completed: 0,
             timed_out: 0,
             recovered: 0,
@@ -220,8 +237,13 @@ impl MethodStatus {
         }
     }
 
-    fn count(&mut self, row: &Row, verdict: Verdict, held: Option<PresenceState>) {
+    fn count(&mut self, row: &Row, verdict: Verdict, held: Option<PresenceState>, out: Option<LeftOut>) {
         self.planned += 1;
+        match out {
+            Some(LeftOut::Needs) => self.left_out_needs += 1,
+            Some(LeftOut::Ceiling) => self.left_out_ceiling += 1,
+            None => {}
+        }
         let tries = match &row.state {
             RowState::Pending { tries } => {
                 match held {
@@ -264,12 +286,27 @@ impl WorkerStatus {
             WorkerState::Gone => "gone",
         };
         let silence = span(self.silence_s);
-        let trials = self.trials.len();
+        let trials = counted(self.trials.len(), "trial");
         format!(
-            "process {} on {}{job}: {state}, {trials} trials, last sign of life {silence} ago",
+            "process {} on {}{job}: {state}, {trials}, last sign of life {silence} ago",
             self.pid,
             plain(&self.host)
         )
+    }
+}
+
+/// How many trials are left out, and why: a line of its own.
+fn left_out_text(needs: u64, ceiling: u64) -> String {
+    let mut why = Vec::new();
+    if needs > 0 {
+        why.push(format!("{needs} {} what another did not leave", agreeing(needs, "needs", "need")));
+    }
+    if ceiling > 0 {
+        why.push(format!("{ceiling} {} over a ceiling of the plan", agreeing(ceiling, "is", "are")));
+    }
+    match why.as_slice() {
+        [] => String::new(),
+        why => format!("\n{} left out: {}", counted(needs + ceiling, "trial"), why.join(", ")),
     }
 }
 
@@ -323,7 +360,7 @@ fn per_hour(rows: &Rows) -> Option<f64> {
 }
 
 /// The time that the rest takes if as many are at work as now, each as long as those of its method have taken so far.
-fn eta(rows: &Rows, held: &[Held]) -> Option<f64> {
+fn eta(rows: &Rows, held: &[Held], out: &[Option<LeftOut>]) -> Option<f64> {
     let running = held.iter().filter(|it| it.state == PresenceState::Alive);
     let places = float(running.clone().count() as u64);
     if places == 0.0 {
@@ -342,7 +379,8 @@ fn eta(rows: &Rows, held: &[Held]) -> Option<f64> {
         of(sums[method]).or_else(|| of(all)).unwrap_or(float(budget))
     };
     let ages: HashMap<usize, u64> = running.map(|it| (it.place, it.age_ms)).collect();
-    let open = rows.rows.iter().enumerate().filter(|(_, row)| matches!(row.state, RowState::Pending { .. }));
+    let open = rows.rows.iter().enumerate();
+    let open = open.filter(|(at, row)| matches!(row.state, RowState::Pending { .. }) && out[*at].is_none());
     let left: f64 = open
         .map(|(place, row)| match ages.get(&place) {
             Some(age) => (takes(row.method) - float(*age)).max(0.0),

@@ -17,6 +17,11 @@ const BELOW: f64 = 66.0;
 const NAME_STEP: f64 = 36.0;
 const FONT: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
+/// Characters of a name that there is room for.
+const NAME: usize = 34;
+/// Characters of a filter that there is room for.
+const FILTER: usize = 100;
+
 /// Colours that are told apart on white, also by most who see fewer of them.
 const COLOURS: [&str; 10] = [
     "#2563c9", "#d9541e", "#0f9d76", "#8b4bb8", "#c78a00", "#0b93b8", "#c2256b", "#5a6472", "#6f9a1f",
@@ -27,7 +32,9 @@ const QUIET: &str = "#6b7480";
 const GRID: &str = "#e7eaee";
 
 /// The picture.
-pub fn draw(run: &str, curves: &[Curve]) -> String {
+///
+/// `filter` is what its trials were chosen by, if they are not all; the picture says so.
+pub fn draw(run: &str, filter: Option<&str>, curves: &[Curve]) -> String {
     let shown: Vec<&Curve> = curves.iter().filter(|it| it.completed.denominator > 0).collect();
     let names = float(shown.len() as u64) * NAME_STEP;
     let plot =
@@ -38,8 +45,13 @@ pub fn draw(run: &str, curves: &[Curve]) -> String {
         escaped(run)
     );
     text(&mut svg, (LEFT, 38.0), Style { size: 20.0, weight: 650, ..INKED }, "Completions over time");
-    let subtitle = format!("Trials that completed normally by then, of all registered ones · run {run}");
+    let of = if filter.is_some() { "those chosen" } else { "all registered ones" };
+    let subtitle = format!("Trials that completed normally by then, of {of} · run {run}");
     text(&mut svg, (LEFT, 60.0), Style { fill: QUIET, ..INKED }, &subtitle);
+    if let Some(filter) = filter {
+        let chosen = format!("Only trials for which {} holds", shortened(filter, FILTER));
+        text(&mut svg, (LEFT, 79.0), Style { fill: QUIET, ..INKED }, &chosen);
+    }
     plot.axes(&mut svg);
     // The first method lies on top.
     let coloured: Vec<(&Curve, &'static str)> = colours(&shown);
@@ -140,7 +152,7 @@ impl Plot {
             let control = if curve.control { " (control)" } else { "" };
             let x = LEFT + PLOT + GAP;
             let style = Style { fill: colour, weight: 600, ..INKED };
-            text(svg, (x, y - 1.0), style, &format!("{}{control}", shortened(&curve.method)));
+            text(svg, (x, y - 1.0), style, &format!("{}{control}", shortened(&curve.method, NAME)));
             let rate = curve.completed;
             let figure = format!(
                 "{} %  ({} of {})",
@@ -208,11 +220,12 @@ fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     places.collect()
 }
 
-fn shortened(name: &str) -> String {
-    if name.chars().count() <= 34 {
-        return name.to_owned();
+/// At most `most` characters of a text, an ellipsis for what is not there.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
     }
-    name.chars().take(33).chain(['…']).collect()
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 fn escaped(text: &str) -> String {
@@ -247,15 +260,20 @@ mod tests {
 
     #[test]
     fn a_line_ends_at_the_budget_at_the_height_of_its_rate() {
-        let svg = draw("r", &[curve("m", &[(450.0, 1), (900.0, 3)], 4)]);
+        let svg = draw("r", None, &[curve("m", &[(450.0, 1), (900.0, 3)], 4)]);
         // From the origin, a quarter at 450 s, three quarters at 900 s, level to 1800 s.
         assert!(svg.contains("M68.0 472.0H218.0V377.0H368.0V187.0V187.0H668.0"), "{svg}");
         assert!(svg.contains("75.0 %  (3 of 4)"));
+        assert!(svg.contains("of all registered ones") && !svg.contains("Only trials"), "nothing was chosen");
     }
 
     #[test]
     fn names_are_text_and_nothing_else() {
-        let svg = draw("<b>&\u{1b}", &[curve("\"><script>", &[], 1)]);
+        let svg = draw("<b>&\u{1b}", Some("a < \"b\""), &[curve("\"><script>", &[], 1)]);
+        assert!(
+            svg.contains("Only trials for which a &lt; &quot;b&quot; holds") && svg.contains("those chosen"),
+            "{svg}"
+        );
         assert!(!svg.contains("<script") && !svg.contains("<b>") && !svg.contains('\u{1b}'), "{svg}");
     }
 

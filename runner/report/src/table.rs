@@ -1,9 +1,10 @@
 //! A run in short, as tables in a terminal.
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use proctor_traces::Millis;
 
+use crate::sheet::{Line, Sheet};
 use crate::{RenderState, RunSummary, TrialLine};
 
 /// Runs with at most so many trials show each of them.
@@ -14,13 +15,13 @@ impl RunSummary {
     pub fn table(&self) -> String {
         let mut parts = Vec::new();
         if self.trials.len() <= TRIALS_SHOWN && !self.trials.is_empty() {
-            parts.push(self.trial_table().to_string());
+            parts.push(self.trial_table().text());
         }
-        parts.push(self.method_table().to_string());
+        parts.push(self.method_table().text());
         parts.join("\n\n")
     }
 
-    fn trial_table(&self) -> Table {
+    fn trial_table(&self) -> Sheet {
         let head = [
             "trial",
             "ending",
@@ -32,9 +33,11 @@ impl RunSummary {
             "tokens",
             "versions",
         ];
-        let mut table = headed_table(&head);
+        let mut table = Sheet { words: 2, whole_names: true, ..Sheet::new("", &head) };
         for it in &self.trials {
-            let numbers = [
+            let cells = vec![
+                ending(it),
+                picture(&it.render).to_owned(),
                 seconds(it.agent_ms),
                 it.overrun_ms.map_or_else(dash, |ms| ms.to_string()),
                 it.tool_calls.to_string(),
@@ -42,14 +45,12 @@ impl RunSummary {
                 it.tokens.to_string(),
                 it.versions.to_string(),
             ];
-            let mut row = vec![Cell::new(&it.trial), Cell::new(ending(it)), Cell::new(picture(&it.render))];
-            row.extend(numbers.map(right));
-            table.add_row(row);
+            table.lines.push(Line::Cells(it.trial.to_string(), cells));
         }
         table
     }
 
-    fn method_table(&self) -> Table {
+    fn method_table(&self) -> Sheet {
         let head = [
             "method",
             "trials",
@@ -61,9 +62,8 @@ impl RunSummary {
             "rendered",
             "mean s",
         ];
-        let mut table = headed_table(&head);
+        let mut table = Sheet { whole_names: true, ..Sheet::new("", &head) };
         for it in &self.methods {
-            let mut row = vec![Cell::new(&it.method)];
             let counts = [
                 it.registered,
                 it.completed,
@@ -73,9 +73,9 @@ impl RunSummary {
                 it.unresolved,
                 it.rendered,
             ];
-            row.extend(counts.map(|count| right(count.to_string())));
-            row.push(right(it.mean_agent_ms.map_or_else(dash, seconds)));
-            table.add_row(row);
+            let mut cells: Vec<String> = counts.iter().map(ToString::to_string).collect();
+            cells.push(it.mean_agent_ms.map_or_else(dash, seconds));
+            table.lines.push(Line::Cells(it.method.to_string(), cells));
         }
         table
     }
@@ -92,11 +92,11 @@ pub fn headed_table(head: &[&str]) -> Table {
     if table.width().is_some_and(|width| width < 40) {
         table.set_content_arrangement(ContentArrangement::Disabled);
     }
+    // The first column has names, which are what one looks for: what stands beside them makes room.
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
     table
-}
-
-fn right(text: String) -> Cell {
-    Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
 fn seconds(time: Millis) -> String {

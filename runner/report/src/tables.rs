@@ -4,6 +4,7 @@ use crate::accounting::{Basis, Cause, Class, Open, ProviderErrors, Recover};
 use crate::figures::{Figures, Mean, Rate};
 use crate::report::{Control, GroupReport, MethodReport, Report};
 use crate::sheet::{Line, Sheet, wrapped};
+use crate::words::{agreeing, counted};
 
 /// The five scores, as their columns are named in the data and in the head of a table.
 const SCORES: [(&str, &str); 5] = [
@@ -51,9 +52,10 @@ impl Report {
             1 => "1 attempt".to_owned(),
             many => format!("{many} attempts, each of which weighs 1/{many}"),
         };
-        let (tasks, sources, methods) = (self.tasks, self.sources, self.methods.len());
+        let (tasks, sources) = (counted(self.tasks, "task"), counted(self.sources, "source artifact"));
+        let methods = counted(self.methods.len(), "method");
         let mut head = vec![format!(
-            "Run {}: {tasks} tasks from {sources} source artifacts × {methods} methods × {attempts}. Image {}, proctor {}.",
+            "Run {}: {tasks} from {sources} × {methods} × {attempts}. Image {}, proctor {}.",
             self.run,
             self.image.chars().take(19).collect::<String>(),
             self.version
@@ -86,7 +88,9 @@ impl Report {
         let unresolved = self.unresolved();
         let open = (unresolved > 0).then(|| {
             format!(
-                "UNRESOLVED  {unresolved} trials are in U: no figure of their methods is final (marked †)"
+                "UNRESOLVED  {} {} in U: no figure of the methods marked † is final",
+                counted(unresolved, "trial"),
+                agreeing(unresolved, "is", "are")
             )
         });
         let problems = self.problems.iter().map(|it| format!("PROBLEM  {it}"));
@@ -225,7 +229,7 @@ fn open_cells(it: &Figures) -> Vec<String> {
 fn times() -> Sheet {
     let head = ["method", "mean s", "with recovery", "agent s", "model s", "render s"];
     let mut sheet = Sheet::new("Time", &head);
-    sheet.notes.push("Means over executed trials with a timing record, failures and timeouts included (n). With recovery: a recovered trial counts with its deadline and its rendering (reading 2 of 3; the others are in the data). Rendering is in neither.".into());
+    sheet.notes.push("Means over executed trials with a timing record, failures and timeouts included (n). Mean s: from the start of the agent to its end or its deadline; rendering comes after that and is not in it. With recovery: the same, but a trial that was recovered after its deadline counts with its budget and the time of its rendering (reading 2 of 3; the others are in the data).".into());
     sheet
 }
 

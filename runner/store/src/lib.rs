@@ -4,6 +4,7 @@
 //! atomic and write-once files, leases that name their owner, and resume as a pure function of what is on disk.
 
 mod atomic;
+mod differences;
 mod error;
 mod folder;
 mod id;
@@ -20,6 +21,7 @@ mod testimony;
 mod trial;
 
 pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
+pub use differences::Differences;
 pub use error::{StoreError, is_disk_full};
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
@@ -33,7 +35,7 @@ pub use owner::{Holder, Owner};
 pub use presence::{Presence, PresenceState};
 pub use remove::remove_tree;
 pub use resume::{Standing, Survey, current, resume};
-pub use run::{Differences, Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
+pub use run::{Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
 pub use score::{PointKind, PointScore, Rating, RatingError, Score};
 pub use testimony::Testimony;
 pub use trial::{TrialDir, TryDir};

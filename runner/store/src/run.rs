@@ -1,6 +1,6 @@
 //! A run: one results directory with a plan that does not change under it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -121,25 +121,6 @@ impl RunRecord {
     /// The version of the format that this code writes.
     pub const SCHEMA: u32 = 2;
 
-    /// What differs from `other` in a way that matters.
-    pub fn differences(&self, other: &Self) -> Differences {
-        let mut lines = Differences::default();
-        lines.compare("image", Some(self.image.id.clone()), Some(other.image.id.clone()));
-        if self.attempts < other.attempts {
-            lines.added.push(format!("attempts: was {}, now {}", self.attempts, other.attempts));
-        } else {
-            lines.compare("attempts", Some(self.attempts.to_string()), Some(other.attempts.to_string()));
-        }
-        lines.compare_all("limit", &self.limits, &other.limits);
-        let methods =
-            |record: &Self| record.methods.iter().map(|it| (it.id.to_string(), describe(it))).collect();
-        lines.compare_all("method", &methods(self), &methods(other));
-        let tasks =
-            |record: &Self| record.tasks.iter().map(|it| (it.id.clone(), it.digest.short())).collect();
-        lines.compare_all("task", &tasks(self), &tasks(other));
-        lines
-    }
-
     /// The trials of the plan, as first attempted: attempt by attempt, so that an early stop has seen all tasks.
     pub fn trials(&self) -> Result<Vec<TrialId>, IdError> {
         let mut trials = Vec::new();
@@ -152,47 +133,6 @@ impl RunRecord {
         }
         Ok(trials)
     }
-}
-
-/// How two plans differ, one line each.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Differences {
-    /// What only the later one has: it mixes no experiments.
-    pub added: Vec<String>,
-    /// What would mix two experiments.
-    pub changed: Vec<String>,
-}
-
-impl Differences {
-    /// Whether the plans are the same.
-    pub fn is_empty(&self) -> bool {
-        self.added.is_empty() && self.changed.is_empty()
-    }
-
-    fn compare(&mut self, what: &str, was: Option<String>, now: Option<String>) {
-        match (was, now) {
-            (was, now) if was == now => {}
-            (None, Some(now)) => self.added.push(format!("{what}: {now}")),
-            (was, now) => {
-                let text = |it: Option<String>| it.unwrap_or_else(|| "absent".to_owned());
-                self.changed.push(format!("{what}: was {}, now {}", text(was), text(now)));
-            }
-        }
-    }
-
-    fn compare_all(&mut self, kind: &str, was: &BTreeMap<String, String>, now: &BTreeMap<String, String>) {
-        let names: BTreeSet<&String> = was.keys().chain(now.keys()).collect();
-        for name in names {
-            self.compare(&format!("{kind} {name}"), was.get(name).cloned(), now.get(name).cloned());
-        }
-    }
-}
-
-fn describe(it: &MethodRecord) -> String {
-    let settings: Vec<String> = it.settings.iter().map(|(key, value)| format!(" {key}={value}")).collect();
-    let model = it.model.as_deref().unwrap_or("no model");
-    let (harness, digest) = (&it.harness, it.harness_digest.short());
-    format!("{harness} with {model}, {} ms, {digest}{}", it.budget_ms.0, settings.concat())
 }
 
 /// A results directory.
@@ -348,11 +288,12 @@ impl RunDir {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::current;
 
-    fn record(attempts: u32) -> RunRecord {
+    /// A plan without methods and tasks.
+    pub(crate) fn record(attempts: u32) -> RunRecord {
         RunRecord {
             schema: RunRecord::SCHEMA,
             name: "x".into(),

@@ -11,6 +11,7 @@ use std::thread;
 use clap::{Args, ValueEnum};
 use proctor_judge::pixel::{Failure as NoPicture, JudgeError, Reference, Settings, Standing, Verdict};
 use proctor_judge::pixel::{judge as judge_trial, look, pictures};
+use proctor_report::counted;
 use proctor_store::{RunDir, TrialDir};
 use proctor_tasks::Task;
 use serde_json::json;
@@ -223,7 +224,7 @@ fn in_words(verdict: &Verdict) -> String {
     let score = verdict.score();
     let holding = score.points.iter().filter(|point| point.satisfied == Some(true)).count();
     let open = verdict.points.len() - score.points.len();
-    let points = format!("{holding} of {} points, {open} undecided", score.points.len());
+    let points = format!("{holding} of {}, {open} undecided", counted(score.points.len(), "point"));
     let Some(findings) = &verdict.findings else {
         let why = match &verdict.failure {
             Some(NoPicture::Render(status)) => status,

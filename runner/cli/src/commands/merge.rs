@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use proctor_report::counted;
 use proctor_store::{Holder, RunDir, StoreError, merge as merge_runs};
 use serde_json::json;
 
@@ -46,11 +47,11 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<ExitCode, Failure> {
         println!("left out: {line}");
     }
     println!(
-        "{}: {} trials done, {} begun; {} files linked, {} copied, {} there before",
+        "{}: {} done, {} begun; {} linked, {} copied, {} there before",
         args.output.display(),
-        merged.done,
+        counted(merged.done, "trial"),
         merged.unfinished,
-        merged.linked,
+        counted(merged.linked, "file"),
         merged.copied,
         merged.present
     );

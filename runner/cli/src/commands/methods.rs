@@ -1,5 +1,6 @@
 //! From what was typed to methods that can run: harness installed, model reachable, key at hand.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use proctor_gateway::{NetSettings, Provider, Providers, Upstream, wire_name};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
 use proctor_store::{MethodId, Price};
 use proctor_traces::WireFormat;
+use secrecy::SecretString;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
@@ -30,6 +32,29 @@ pub(crate) fn of_experiment(
         Ok(Arc::new(one))
     });
     methods.collect()
+}
+
+/// What `of_experiment` would refuse although nothing is to be run yet: a provider that there is not, or that does not
+/// speak as the agent does. Returns what this machine lacks and another may have: agent CLIs and keys.
+pub(crate) fn look_over(experiment: &Experiment, environment: &Environment) -> Result<Vec<String>, Failure> {
+    let mut lacks = BTreeSet::new();
+    for method in &experiment.methods {
+        let harness = method.harness.as_ref().map(HarnessId::harness);
+        if let Some(Err(failure)) = harness.as_ref().map(|it| find_installed(&**it, environment)) {
+            lacks.insert(failure.in_a_line());
+        }
+        let is_control = harness.as_ref().is_some_and(|it| CONTROLS.contains(&it.kind()));
+        let Some(model) = method.model.as_ref().filter(|it| !it.is_script() && !is_control) else { continue };
+        let file = method.providers.as_deref();
+        let provider = match &harness {
+            Some(harness) => provider_for(model.provider(), &**harness, file)?,
+            None => provider(model.provider(), file)?,
+        };
+        if let Err(failure) = key(&provider, model.provider(), environment) {
+            lacks.insert(failure.in_a_line());
+        }
+    }
+    Ok(lacks.into_iter().collect())
 }
 
 fn dollars(price: experiment::Price) -> Price {
@@ -101,6 +126,9 @@ fn need(needs: &experiment::Needs) -> Need {
     }
 }
 
+/// They ask no model, whatever is said.
+const CONTROLS: [HarnessName; 2] = [HarnessName::Oracle, HarnessName::Nop];
+
 /// Who answers: an agent CLI and a model, as they were asked for.
 pub(crate) struct Answerer<'a> {
     /// The agent CLI.
@@ -136,8 +164,7 @@ impl Answerer<'_> {
     }
 
     fn model_for(&self, harness: &dyn Harness, environment: &Environment) -> Result<Option<Model>, Failure> {
-        let controls = [HarnessName::Oracle, HarnessName::Nop];
-        let Some(model) = self.model.filter(|_| !controls.contains(&harness.kind())) else {
+        let Some(model) = self.model.filter(|_| !CONTROLS.contains(&harness.kind())) else {
             return match harness.wire() {
                 Some(_) => Err(Failure::input(format!("--harness {} needs a --model", harness.name()))
                     .hint("`--model script` plays the tasks' own scripts; a real one is PROVIDER/NAME")),
@@ -180,12 +207,17 @@ fn upstream(
     file: Option<&Path>,
     environment: &Environment,
 ) -> Result<Upstream, Failure> {
+    upstream_of(name, &provider_for(name, harness, file)?, environment)
+}
+
+/// A provider by its name, that speaks as an agent does.
+fn provider_for(name: &str, harness: &dyn Harness, file: Option<&Path>) -> Result<Provider, Failure> {
     let providers = providers(file)?;
     let provider = one_of(name, &providers)?;
-    if let Some(wire) = harness.wire().filter(|wire| !provider.speaks(*wire)) {
-        return Err(no_common_format(name, &providers, harness, wire));
+    match harness.wire().filter(|wire| !provider.speaks(*wire)) {
+        Some(wire) => Err(no_common_format(name, &providers, harness, wire)),
+        None => Ok(provider.clone()),
     }
-    upstream_of(name, provider, environment)
 }
 
 /// A provider by its name: of those that are known, and of those in `file`.
@@ -214,16 +246,20 @@ fn one_of<'a>(name: &str, providers: &'a Providers) -> Result<&'a Provider, Fail
     })
 }
 
+fn key(provider: &Provider, name: &str, environment: &Environment) -> Result<SecretString, Failure> {
+    environment.key(&provider.key_env).ok_or_else(|| {
+        Failure::missing(format!("there is no key for provider `{name}`"))
+            .hint(format!("export {}=…; it stays outside every container", provider.key_env))
+    })
+}
+
 /// The way to a provider, with its key.
 pub(crate) fn upstream_of(
     name: &str,
     provider: &Provider,
     environment: &Environment,
 ) -> Result<Upstream, Failure> {
-    let key = environment.key(&provider.key_env).ok_or_else(|| {
-        Failure::missing(format!("there is no key for provider `{name}`"))
-            .hint(format!("export {}=…; it stays outside every container", provider.key_env))
-    })?;
+    let key = key(provider, name, environment)?;
     let ca_pem = match environment.ca_file() {
         Some(file) => {
             vec![

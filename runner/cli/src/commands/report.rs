@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use proctor_report::{
-    Depth, Grouping, Options, ProviderErrors, Recover, Report, ReportError, Rows, Sheet, draw, judge,
-    policy_text, write_curves,
+    Depth, Grouping, Options, ProviderErrors, Recover, Report, ReportError, Rows, Sheet, agreeing, counted,
+    draw, judge, policy_text, write_curves,
 };
 use proctor_store::RunDir;
 
@@ -126,7 +126,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     eprintln!(
-        "{unresolved} trials are unresolved: the figures are not final (--allow-incomplete accepts that)"
+        "{} {} unresolved: the figures are not final (--allow-incomplete accepts that)",
+        counted(unresolved, "trial"),
+        agreeing(unresolved, "is", "are")
     );
     Ok(Kind::Incomplete.into())
 }
@@ -172,7 +174,7 @@ impl CurveFormat {
 fn write_curve(report: &Report, path: &Path) -> Result<(), Failure> {
     let curves = &report.curves;
     let result = match CurveFormat::of(path)? {
-        CurveFormat::Svg => std::fs::write(path, draw(&report.run, curves)),
+        CurveFormat::Svg => std::fs::write(path, draw(&report.run, report.filter.as_deref(), curves)),
         CurveFormat::Csv => File::create(path).and_then(|file| write_curves(curves, file)),
         CurveFormat::Json => {
             serde_json::to_vec_pretty(curves).map_err(Into::into).and_then(|text| std::fs::write(path, text))

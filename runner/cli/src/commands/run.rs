@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use proctor_engine::{Ceiling, Host, Method, Plan, RetryPolicy, RunEnd, Schedule, Site, Step, Steps};
 use proctor_experiment::{Experiment, Span, Tokens, Usd};
 use proctor_gateway::ScriptError;
-use proctor_report::RunSummary;
+use proctor_report::{RunSummary, agreeing, counted};
 use proctor_sandbox::Sandbox;
 use proctor_store::{LeaseTerms, RunDir};
 use proctor_tasks::Task;
@@ -34,9 +34,9 @@ use crate::rendering::Rendering;
 
 pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result<ExitCode, Failure> {
     let resolved = plan::resolved(&args)?;
-    let tasks = plan::tasks(&resolved.experiment)?;
+    let tasks = plan::tasks(&resolved.experiment, args.join.as_deref())?;
     if args.print_plan {
-        return plan::print(&args, &resolved, &tasks);
+        return plan::print(&args, &resolved, &tasks, environment);
     }
     let experiment = resolved.experiment;
     let tasks: Vec<Arc<Task>> = tasks.into_iter().map(Arc::new).collect();
@@ -122,24 +122,34 @@ fn next(run: &Path, stopped: bool, left_out: LeftOut, unresolved: u64) -> String
     let mut why = Vec::new();
     if left_out.missing > 0 {
         why.push(format!(
-            "{} were left out, since what they need was not left by another: on_missing = \"empty\" or \"fail\" would end them",
-            left_out.missing
+            "{} {} left out, since another did not leave what is needed: on_missing = \"empty\" or \"fail\" would end {}",
+            left_out.missing,
+            agreeing(left_out.missing, "was", "were"),
+            agreeing(left_out.missing, "it", "them")
         ));
     }
     if left_out.ceiling > 0 {
-        why.push(format!("{} were not started: raise max_tokens or max_cost to go on", left_out.ceiling));
+        why.push(format!(
+            "{} {} not started: raise max_tokens or max_cost to go on",
+            left_out.ceiling,
+            agreeing(left_out.ceiling, "was", "were")
+        ));
     }
     if !why.is_empty() {
         return format!(
-            "{unresolved} trials are unresolved. {}. All of them: proctor status {run}",
+            "{} {} unresolved. {}. All of them: proctor status {run}",
+            counted(unresolved, "trial"),
+            agreeing(unresolved, "is", "are"),
             why.join(". ")
         );
     }
     if unresolved > 0 {
         return format!(
-            "{unresolved} trials are unresolved. Why: proctor status {run}. Those not begun or broken off: the same command \
+            "{} {} unresolved. Why: proctor status {run}. Those not begun or broken off: the same command \
              continues. Those that failed on our side or the provider's: \
-             proctor rerun {run} --where 'ending in [\"infra_error\", \"model_error\"]' --reason '…', then the same command."
+             proctor rerun {run} --where 'ending in [\"infra_error\", \"model_error\"]' --reason '…', then the same command.",
+            counted(unresolved, "trial"),
+            agreeing(unresolved, "is", "are"),
         );
     }
     format!("Tables with intervals, completion curve, data: proctor report {run} (--help)")

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use futures_util::stream::{self, StreamExt as _};
 use proctor_render::RenderJob;
-use proctor_report::headed_table;
+use proctor_report::{counted, headed_table};
 use proctor_tasks::{
     Composition, Finding, PictureImage, Pictures, Severity, Stats, Task, check, discover,
     discover_unrendered, has_errors, stats,
@@ -52,7 +52,7 @@ fn list(args: &TasksArgs) -> Result<ExitCode, Failure> {
         }
     }
     if !args.json {
-        println!("{lines}\n{} tasks", tasks.len());
+        println!("{lines}\n{}", counted(tasks.len(), "task"));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use proctor_engine::{EngineEvent, Phase, RunEnd};
+use proctor_report::{agreeing, counted};
 use proctor_store::{MethodId, Outcome, TrialId};
 use proctor_traces::{Ending, Limit};
 use tracing_subscriber::filter::LevelFilter;
@@ -130,6 +131,9 @@ impl Console {
                     self.say(&format!("{trial}: is being run by {owner}; waiting for it"));
                 }
             }
+            EngineEvent::Requested { trial } => {
+                self.say(&format!("{trial}: was asked for meanwhile, and is made too"));
+            }
             EngineEvent::Missing { trial, source } => {
                 self.left_out.missing += 1;
                 self.say(&format!("{trial}: left out, since {source} left nothing to start from"));
@@ -138,7 +142,11 @@ impl Console {
                 self.left_out.ceiling += left;
                 let who = method.as_ref().map_or("the run".to_owned(), |it| format!("method {it}"));
                 let what = if *limit == Limit::Cost { "max_cost" } else { "max_tokens" };
-                self.say(&format!("{who} has used up its {what}: {left} trials are not started"));
+                self.say(&format!(
+                    "{who} has used up its {what}: {} {} not started",
+                    counted(*left, "trial"),
+                    agreeing(*left, "is", "are")
+                ));
             }
             EngineEvent::Entered { trial, phase } => self.enter(trial, *phase),
             EngineEvent::Progress { trial, tool_calls, tokens } => {
@@ -184,6 +192,7 @@ impl Console {
                 // They come all at once, and may be thousands.
                 self.before += 1;
             }
+            EngineEvent::Requested { trial } => self.tally.requested(trial.method()),
             EngineEvent::Entered { trial, .. } if !self.running.contains_key(trial) => {
                 self.tally.began(trial.method());
             }
@@ -204,7 +213,8 @@ impl Console {
             before => {
                 let (done, planned) = (self.tally.done(), self.tally.planned());
                 self.say(&format!(
-                    "{before} trials were done before, or elsewhere: {done} of {planned} done"
+                    "{} done before, or elsewhere: {done} of {planned} done",
+                    counted(before, "trial")
                 ));
             }
         }
@@ -293,13 +303,14 @@ impl Line {
             Some(budget) => format!("{elapsed}/{} s", budget.as_secs()),
             None => format!("{elapsed} s"),
         };
-        format!("{trial}  {} {time}  {} tool calls  {} tokens", self.phase, self.tool_calls, self.tokens)
+        let (calls, tokens) = (counted(self.tool_calls, "tool call"), counted(self.tokens, "token"));
+        format!("{trial}  {} {time}  {calls}  {tokens}", self.phase)
     }
 }
 
 fn describe(outcome: &Outcome) -> String {
     let seconds = outcome.timing.agent_ms.as_secs_f64();
-    let calls = outcome.tool_calls;
+    let calls = counted(outcome.tool_calls, "tool call");
     let overrun =
         outcome.overrun_ms.filter(|ms| *ms >= 0).map(|ms| format!(", frozen {ms} ms after the deadline"));
     let (ending, why) = (outcome.ending.name(), said(&outcome.ending));
@@ -308,7 +319,7 @@ fn describe(outcome: &Outcome) -> String {
         _ => String::new(),
     };
     format!(
-        "{}: {ending}{limit} after {seconds:.1} s, {calls} tool calls{}{why}",
+        "{}: {ending}{limit} after {seconds:.1} s, {calls}{}{why}",
         outcome.trial,
         overrun.unwrap_or_default()
     )

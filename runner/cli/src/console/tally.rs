@@ -50,6 +50,11 @@ impl Tally {
         self.of(method).elsewhere += 1;
     }
 
+    /// One more was asked for: another that was done does not count.
+    pub(super) fn requested(&mut self, method: &MethodId) {
+        self.of(method).planned += 1;
+    }
+
     pub(super) fn began(&mut self, method: &MethodId) {
         self.of(method).running += 1;
     }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proctor_store::{
-    Holder, LeaseTerms, MethodId, Outcome, RunDir, Sightings, StoreError, Survey, TrialDir, TrialId, current,
-    resume,
+    Attempt, Holder, LeaseTerms, MethodId, Outcome, RunDir, Sightings, StoreError, Survey, TrialDir, TrialId,
+    current, resume,
 };
 use proctor_traces::Limit;
 use tokio::sync::mpsc;
@@ -77,7 +77,7 @@ enum Verdict {
     /// Another process was faster.
     Elsewhere,
     Busy(String),
-    NotYet,
+    NotYet(TrialId),
     Missing(TrialId),
     Cancelled,
     Failed(String),
@@ -95,8 +95,12 @@ pub async fn run(
 ) -> Result<RunEnd, EngineError> {
     let sightings = Sightings::default();
     let trials = open_trials(&plan, &site, &sightings, &events)?;
+    let (shares, caps) = shares_of(&plan);
+    let waiting = trials.iter().filter_map(|spec| shares.get(&spec.method.id)).cloned().collect();
     let dispatcher = Dispatcher {
-        queue: queue_of(&trials, &plan),
+        queue: Queue::new(waiting, caps),
+        shares,
+        out: BTreeSet::new(),
         spending: Spending::new(&plan, &site)?,
         health: Health::new(&site.run, plan.schedule.jobs),
         running: JoinSet::new(),
@@ -140,8 +144,8 @@ fn open_trials(
     Ok(specs)
 }
 
-fn queue_of(trials: &[Arc<TrialSpec>], plan: &Plan) -> Queue {
-    let mut methods: BTreeMap<&MethodId, usize> = BTreeMap::new();
+/// What the trials of each method of the plan take part in, and how many may at a time.
+fn shares_of(plan: &Plan) -> (BTreeMap<MethodId, Share>, Caps) {
     let mut providers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut caps = Caps {
         all: plan.schedule.jobs.max(1),
@@ -149,10 +153,12 @@ fn queue_of(trials: &[Arc<TrialSpec>], plan: &Plan) -> Queue {
         providers: BTreeMap::new(),
         interval: plan.schedule.launch_interval,
     };
-    let mut shares = Vec::new();
-    for spec in trials {
-        let next = methods.len();
-        let method = *methods.entry(&spec.method.id).or_insert(next);
+    let mut shares: BTreeMap<MethodId, Share> = BTreeMap::new();
+    for spec in &plan.trials {
+        let method = shares.len();
+        if shares.contains_key(&spec.method.id) {
+            continue;
+        }
         caps.methods.extend(spec.method.jobs.map(|jobs| (method, jobs.max(1))));
         let provider = spec.method.model.as_ref().map(|model| {
             let next = providers.len();
@@ -160,9 +166,9 @@ fn queue_of(trials: &[Arc<TrialSpec>], plan: &Plan) -> Queue {
             caps.providers.extend(plan.schedule.provider_jobs.get(&model.provider).map(|it| (provider, *it)));
             provider
         });
-        shares.push(Share { method, provider });
+        shares.insert(spec.method.id.clone(), Share { method, provider });
     }
-    Queue::new(shares, caps)
+    (shares, caps)
 }
 
 /// What all trials share.
@@ -180,6 +186,9 @@ struct Dispatcher {
     shared: Arc<Shared>,
     trials: Vec<Arc<TrialSpec>>,
     queue: Queue,
+    shares: BTreeMap<MethodId, Share>,
+    /// Trials that this process will not have an outcome of. Whoever needs one of them waits in vain.
+    out: BTreeSet<TrialId>,
     spending: Spending,
     health: Health,
     running: JoinSet<Verdict>,
@@ -206,6 +215,7 @@ impl Dispatcher {
                 }
                 Next::Until(at) => Some(at),
                 Next::AnEnd => None,
+                Next::Nothing if self.take_in_requests()? => continue,
                 Next::Nothing => break RunEnd::Finished,
             };
             let wake = async {
@@ -239,6 +249,41 @@ impl Dispatcher {
         self.places.insert(task.id(), place);
     }
 
+    /// Takes in what was asked for once more since this process began. Returns whether there is anything to start.
+    fn take_in_requests(&mut self) -> Result<bool, EngineError> {
+        let survey = self.shared.site.run.survey()?;
+        let mut some = false;
+        for place in 0..self.shared.plan.trials.len() {
+            let id = current(&self.shared.plan.trials[place].id, &survey);
+            // What is made for the first time was in the plan from the beginning.
+            if id.attempt().rerun() > 0 && !survey.get(&id).is_some_and(|it| it.done) {
+                some |= self.take_in(&id);
+            }
+        }
+        Ok(some)
+    }
+
+    /// Takes in a trial that was asked for once more; returns whether it is new to this process, and is to be made.
+    fn take_in(&mut self, trial: &TrialId) -> bool {
+        let known = |spec: &Arc<TrialSpec>| spec.id == *trial;
+        if self.out.contains(trial) || self.trials.iter().any(known) {
+            return false;
+        }
+        let first = trial.at(Attempt::nth(trial.attempt().number()));
+        let planned = self.shared.plan.trials.iter().find(|spec| spec.id == first);
+        let Some(spec) = planned.map(|spec| TrialSpec { id: trial.clone(), ..spec.clone() }) else {
+            return false;
+        };
+        let share = self.shares.get(&spec.method.id).cloned();
+        if share.and_then(|share| self.queue.add(share)).is_none() {
+            self.out.insert(trial.clone());
+            return false;
+        }
+        self.trials.push(Arc::new(spec));
+        send(&self.shared.events, EngineEvent::Requested { trial: trial.clone() });
+        true
+    }
+
     /// Takes note of what came of a trial; returns a reason to start no more.
     fn ended(&mut self, ended: Result<(Id, Verdict), JoinError>) -> Option<Illness> {
         let (id, verdict) = match ended {
@@ -267,17 +312,35 @@ impl Dispatcher {
                 self.queue.was_no_start();
                 if self.shared.plan.schedule.linger {
                     self.queue.again(place, Instant::now() + LOOK_AGAIN);
+                } else {
+                    self.out.insert(trial.clone());
                 }
                 EngineEvent::Busy { trial, owner }
             }
-            Verdict::NotYet => {
+            Verdict::NotYet(source) if self.out.contains(&source) => {
                 self.queue.was_no_start();
+                self.out.insert(trial.clone());
+                EngineEvent::Missing { trial, source }
+            }
+            Verdict::NotYet(source) => {
+                self.queue.was_no_start();
+                // It may be one that was asked for meanwhile, and that nobody else knows of.
+                self.take_in(&source);
                 self.queue.again(place, Instant::now() + LOOK_AGAIN);
                 return None;
             }
-            Verdict::Missing(source) => EngineEvent::Missing { trial, source },
-            Verdict::Cancelled => EngineEvent::Cancelled { trial },
-            Verdict::Failed(message) => EngineEvent::Failed { trial, message },
+            Verdict::Missing(source) => {
+                self.out.insert(trial.clone());
+                EngineEvent::Missing { trial, source }
+            }
+            Verdict::Cancelled => {
+                self.out.insert(trial.clone());
+                EngineEvent::Cancelled { trial }
+            }
+            Verdict::Failed(message) => {
+                self.out.insert(trial.clone());
+                EngineEvent::Failed { trial, message }
+            }
             Verdict::DiskFull(message) => {
                 illness = Some(self.health.disk_is_full());
                 EngineEvent::Failed { trial, message }
@@ -296,10 +359,10 @@ impl Dispatcher {
     }
 
     fn give_up(&mut self, (method, limit): Reached) {
-        let ours = |place: &Place| method.as_ref().is_none_or(|it| *it == self.trials[*place].method.id);
-        let numbers: BTreeSet<usize> =
-            (0..self.trials.len()).filter(ours).map(|place| self.queue.method_of(place)).collect();
-        let left = numbers.into_iter().map(|number| self.queue.give_up(number)).sum();
+        let ours = self.shares.iter().filter(|(id, _)| method.as_ref().is_none_or(|it| it == *id));
+        let places: Vec<Place> = ours.flat_map(|(_, share)| self.queue.give_up(share.method)).collect();
+        let left = places.len();
+        self.out.extend(places.into_iter().map(|place| self.trials[place].id.clone()));
         send(&self.shared.events, EngineEvent::CeilingReached { method, limit, left });
     }
 }
@@ -312,7 +375,7 @@ impl Shared {
         }
         let input = match spec.method.needs.as_ref().map(|need| (need, need.meet(&self.site.run, &spec.id))) {
             None => None,
-            Some((_, Ok(Met::NotYet))) => return Verdict::NotYet,
+            Some((_, Ok(Met::NotYet { trial }))) => return Verdict::NotYet(trial),
             Some((_, Ok(Met::Given(given)))) => Some(Input::Given(given)),
             Some((need, Ok(Met::Missing { trial }))) if need.on_missing == OnMissing::Skip => {
                 return Verdict::Missing(trial);

@@ -53,9 +53,22 @@ pub(super) struct Queue {
     by_method: BTreeMap<usize, usize>,
     by_provider: BTreeMap<usize, usize>,
     next_start: Option<Instant>,
+    /// Methods that no more trials are started of.
+    given_up: BTreeSet<usize>,
 }
 
 impl Queue {
+    /// Another trial waits; returns its place, which is the next one. None if its method is given up.
+    pub(super) fn add(&mut self, share: Share) -> Option<Place> {
+        if self.given_up.contains(&share.method) {
+            return None;
+        }
+        let place = self.shares.len();
+        self.ready.entry(share.method).or_default().insert(place);
+        self.shares.push(share);
+        Some(place)
+    }
+
     /// All trials wait.
     pub(super) fn new(shares: Vec<Share>, caps: Caps) -> Self {
         let mut ready: BTreeMap<usize, BTreeSet<Place>> = BTreeMap::new();
@@ -71,6 +84,7 @@ impl Queue {
             by_method: BTreeMap::new(),
             by_provider: BTreeMap::new(),
             next_start: None,
+            given_up: BTreeSet::new(),
         }
     }
 
@@ -124,17 +138,18 @@ impl Queue {
         self.later.push(Reverse((at, place)));
     }
 
-    /// No more trials of this method are started; returns how many were left.
-    pub(super) fn give_up(&mut self, method: usize) -> usize {
-        let ready = self.ready.remove(&method).map_or(0, |it| it.len());
-        let before = self.later.len();
-        self.later.retain(|Reverse((_, place))| self.shares[*place].method != method);
-        ready + before - self.later.len()
-    }
-
-    /// The number of a trial's method.
-    pub(super) fn method_of(&self, place: Place) -> usize {
-        self.shares[place].method
+    /// No more trials of this method are started; returns those that were left.
+    pub(super) fn give_up(&mut self, method: usize) -> Vec<Place> {
+        self.given_up.insert(method);
+        let mut left: Vec<Place> = self.ready.remove(&method).into_iter().flatten().collect();
+        self.later.retain(|Reverse((_, place))| {
+            let keep = self.shares[*place].method != method;
+            if !keep {
+                left.push(*place);
+            }
+            keep
+        });
+        left
     }
 
     /// How many wait.
@@ -227,9 +242,10 @@ mod tests {
             Queue::new(vec![share(0, None), share(0, None), share(1, None), share(0, None)], caps(1));
         assert_eq!(queue.next(now), Next::Start(0));
         queue.again(1, now);
-        assert_eq!(queue.give_up(0), 3, "one of them twice");
+        assert_eq!(queue.give_up(0), [1, 3, 1], "one of them twice");
+        assert_eq!((queue.add(share(0, None)), queue.add(share(1, None))), (None, Some(4)));
         queue.ended(0);
-        assert_eq!((queue.next(now), queue.waiting()), (Next::Start(2), 0));
+        assert_eq!((queue.next(now), queue.waiting()), (Next::Start(2), 1));
     }
 
     proptest! {

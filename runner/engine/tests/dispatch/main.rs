@@ -5,6 +5,7 @@
 mod bench;
 
 use std::fs;
+use std::time::Duration;
 
 use proctor_engine::{Ceiling, EngineEvent, Input, Need, OnMissing, RunEnd};
 use proctor_store::{Price, TryRecord};
@@ -105,6 +106,55 @@ async fn what_a_method_may_use_ends_its_trials_and_nobody_elses() {
     bench.usage = Usage::default();
     bench.add(method("more", |_| {}));
     assert_eq!(bench.run(|_, _| Ending::Completed).await.finished(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_is_asked_for_while_the_run_goes_on_is_made_by_the_same_process() {
+    let mut bench = Bench::new(1);
+    bench.add(method("draw", |_| {}));
+    bench.add(method("other", |_| {}));
+    bench.add(method("edit", |it| it.needs = Some(need("draw", OnMissing::Fail))));
+    let dir = bench.dir.clone();
+    let script = move |trial: &str, _: u32| {
+        let asked = match trial {
+            // Before another needs it, and when all else is done.
+            "vao/t0/other/1" => Some("vao/t0/draw/1"),
+            "vao/t0/edit/1" => Some("vao/t0/other/1"),
+            _ => None,
+        };
+        if let Some(asked) = asked {
+            dir.rerun(&asked.parse().unwrap(), "somebody looked").unwrap();
+        }
+        Ending::Completed
+    };
+    // Whoever waited for what nobody runs would wait for ever.
+    let ran = tokio::time::timeout(Duration::from_secs(60), bench.run(script)).await.unwrap();
+    assert_eq!(ran.end, RunEnd::Finished);
+    let all = ["draw/1", "draw/1.1", "edit/1", "other/1", "other/1.1"].map(|it| format!("vao/t0/{it}"));
+    assert_eq!(ran.finished(), all);
+    let asked = ran.events.iter().filter(|it| matches!(it, EngineEvent::Requested { .. })).count();
+    assert_eq!(asked, 2);
+    assert_eq!(
+        bench.outcome("vao/t0/edit/1").unwrap().consumed.unwrap().trial.to_string(),
+        "vao/t0/draw/1.1"
+    );
+}
+
+#[tokio::test]
+async fn nobody_waits_for_what_will_not_come() {
+    let mut bench = Bench::new(3);
+    bench.usage = tokens(100, 0);
+    bench.add(method("draw", |it| it.ceiling_total = Ceiling { tokens: Some(150), cost: None }));
+    bench.add(method("edit", |it| it.needs = Some(need("draw", OnMissing::Empty))));
+    bench.add(method("polish", |it| it.needs = Some(need("edit", OnMissing::Fail))));
+    let run = bench.run(|_, _| Ending::Completed);
+    let ran = tokio::time::timeout(Duration::from_secs(60), run).await.unwrap();
+    assert_eq!((bench.done("draw"), bench.done("edit"), bench.done("polish")), (2, 2, 2));
+    let missing = ran.events.iter().filter_map(|it| match it {
+        EngineEvent::Missing { trial, .. } => Some(trial.to_string()),
+        _ => None,
+    });
+    assert_eq!(missing.collect::<Vec<_>>(), ["vao/t2/edit/1", "vao/t2/polish/1"]);
 }
 
 fn ours(message: &str) -> Ending {

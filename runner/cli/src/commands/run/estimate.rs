@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proctor_experiment::{Estimate, MethodEstimate, Pilot, PilotFigures};
+use proctor_report::counted;
 use proctor_store::{MethodId, Outcome, RunDir};
 use proctor_traces::Millis;
 
@@ -58,7 +59,7 @@ pub(super) fn describe(estimate: Option<&Estimate>, asked: bool) -> String {
     parts.extend(estimate.cost.map(|cost| format!("{cost:.2} USD")));
     parts.extend(estimate.hours.map(|hours| format!("at least {} at this pace", time(hours))));
     let trials: u64 = estimate.methods.iter().map(|method| method.pilot_trials).sum();
-    let mut text = format!("Estimate from {trials} executed trials: {}.", parts.join(", "));
+    let mut text = format!("Estimate from {}: {}.", counted(trials, "executed trial"), parts.join(", "));
     for (methods, what) in [
         (&estimate.without_figures, "Not in it, because none of their trials was executed there"),
         (&estimate.without_price, "Not in its costs, because their models have no price"),

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use proctor_experiment::{
     Estimate, Experiment, ExperimentFile, Pilot, Resolved, TrialCounts, choose, estimate, join, resolve,
 };
-use proctor_report::headed_table;
+use proctor_report::{counted, headed_table};
 use proctor_store::{Attempt, RunDir, Survey, TrialId, resume};
 use proctor_tasks::Task;
 use serde::Serialize;
@@ -15,9 +15,11 @@ use serde_json::Value;
 
 use super::RunArgs;
 use super::estimate::{describe, read_pilot};
-use crate::commands::print_json;
+use crate::commands::{methods, print_json};
+use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::laboratory::absolute;
+use crate::printing::quoted;
 
 /// The experiment: of the run that is joined, or of file and flags.
 pub(super) fn resolved(args: &RunArgs) -> Result<Resolved, Failure> {
@@ -43,11 +45,25 @@ fn plan_of(run: &Path) -> Result<Experiment, Failure> {
     })
 }
 
-/// The tasks that are selected, by name.
-pub(super) fn tasks(experiment: &Experiment) -> Result<Vec<Task>, Failure> {
+/// The tasks that are selected, by name. A run that is `joined` says where its tasks were when it was made.
+pub(super) fn tasks(experiment: &Experiment, joined: Option<&Path>) -> Result<Vec<Task>, Failure> {
     let here = absolute(Path::new("."))?;
     let paths: Vec<PathBuf> = experiment.tasks.paths.iter().map(|path| shown(path, &here)).collect();
-    Ok(choose(&experiment.tasks, proctor_tasks::discover(&paths)?)?)
+    let hinted = |failure: Failure| {
+        match joined {
+        Some(run) => failure.hint(format!(
+            "the run says that its tasks are there: put them back, or name where they are now by the command that \
+             started it, with --tasks FOLDER --out {}; it continues if they are the same tasks",
+            quoted(run)
+        )),
+        None => failure,
+    }
+    };
+    let found = proctor_tasks::discover(&paths).map_err(|error| hinted(error.into()))?;
+    choose(&experiment.tasks, found).map_err(|error| match joined {
+        Some(_) => hinted(error.into()),
+        None => error.into(),
+    })
 }
 
 /// A path as one would type it `here`: messages about packages name it.
@@ -72,6 +88,8 @@ struct Printed<'a> {
     trials: Vec<Counted<'a>>,
     /// What the open trials will take, if there is a run to tell it from.
     estimate: Option<Estimate>,
+    /// What this machine lacks to run it: agent CLIs, keys.
+    lacks: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -82,8 +100,17 @@ struct Counted<'a> {
 }
 
 /// Prints the plan and what it comes to. Needs no engine, no image and no key.
-pub(super) fn print(args: &RunArgs, resolved: &Resolved, tasks: &[Task]) -> Result<ExitCode, Failure> {
+pub(super) fn print(
+    args: &RunArgs,
+    resolved: &Resolved,
+    tasks: &[Task],
+    environment: &Environment,
+) -> Result<ExitCode, Failure> {
     let experiment = &resolved.experiment;
+    let lacks = methods::look_over(experiment, environment)?;
+    for lack in &lacks {
+        eprintln!("warning: {lack}");
+    }
     let run = args.out.as_deref().filter(|out| out.join("run.json").is_file());
     let run = run.map(RunDir::open).transpose()?;
     let trials = counts(experiment, tasks, run.as_ref())?;
@@ -107,6 +134,7 @@ pub(super) fn print(args: &RunArgs, resolved: &Resolved, tasks: &[Task]) -> Resu
             tasks: tasks.iter().map(|task| task.id().as_str()).collect(),
             trials,
             estimate,
+            lacks,
         })?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -218,12 +246,11 @@ fn sum(experiment: &Experiment, tasks: usize, trials: &[Counted<'_>]) -> String 
     let planned: u64 = trials.iter().map(|counted| counted.planned).sum();
     let done: u64 = trials.iter().map(|counted| counted.done).sum();
     let (methods, attempts) = (experiment.methods.len(), experiment.attempts.get());
-    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     format!(
         "{}: {} × {} × {}; {done} done.",
-        count(planned, "trial"),
-        count(tasks as u64, "task"),
-        count(methods as u64, "method"),
-        count(attempts, "attempt"),
+        counted(planned, "trial"),
+        counted(tasks, "task"),
+        counted(methods, "method"),
+        counted(attempts, "attempt"),
     )
 }

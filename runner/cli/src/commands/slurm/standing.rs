@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proctor_report::{Depth, Rows, counted, left_out};
 use proctor_store::{PresenceState, RunDir, RunRecord, Runner, Survey, TrialId, current};
 use serde::Serialize;
 
@@ -24,6 +25,8 @@ pub(super) enum State {
     Interrupted,
     /// Nobody has it, and it has no outcome.
     Open,
+    /// It has no outcome, and nobody would start it: `proctor status` says why.
+    LeftOut,
 }
 
 /// A trial, and whose it is or was last.
@@ -38,33 +41,47 @@ pub(super) struct TrialStand {
 }
 
 impl TrialStand {
+    fn may_be_left_out(&self) -> bool {
+        matches!(self.state, State::Open | State::Interrupted)
+    }
+
     /// The array task that has or had it.
     pub(super) fn task(&self) -> Option<ArrayTask> {
         self.runner.as_ref()?.job.as_deref()?.parse().ok()
     }
 }
 
-/// How many trials stand where; interrupted ones are missing too.
+/// How many trials stand where; interrupted ones are missing too, and those left out are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Counts {
     pub(super) trials: usize,
     pub(super) done: usize,
     pub(super) running: usize,
     pub(super) missing: usize,
+    pub(super) left_out: usize,
 }
 
 impl Counts {
     pub(super) fn of(stands: &[TrialStand]) -> Self {
         let count = |state| stands.iter().filter(|it| it.state == state).count();
         let (done, running) = (count(State::Done), count(State::Running));
-        Self { trials: stands.len(), done, running, missing: stands.len() - done - running }
+        let left_out = count(State::LeftOut);
+        Self {
+            trials: stands.len(),
+            done,
+            running,
+            missing: stands.len() - done - running - left_out,
+            left_out,
+        }
     }
 }
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { trials, done, running, missing } = self;
-        write!(f, "{trials} trials: {done} done, {running} running, {missing} missing")
+        let Self { trials, done, running, missing, left_out } = self;
+        let trials = counted(*trials, "trial");
+        write!(f, "{trials}: {done} done, {running} running, {missing} missing")?;
+        if *left_out > 0 { write!(f, ", {left_out} left out") } else { Ok(()) }
     }
 }
 
@@ -72,7 +89,18 @@ impl std::fmt::Display for Counts {
 pub(super) fn of_run(run: &RunDir, record: &RunRecord, tasks: &Tasks) -> Result<Vec<TrialStand>, Failure> {
     let plan = record.trials().map_err(|error| Failure::input(error.to_string()))?;
     let survey: Survey = run.survey()?;
-    plan.iter().map(|planned| of_trial(run, current(planned, &survey), tasks)).collect()
+    let stands = plan.iter().map(|planned| of_trial(run, current(planned, &survey), tasks));
+    let mut stands = stands.collect::<Result<Vec<_>, Failure>>()?;
+    if stands.iter().any(TrialStand::may_be_left_out) {
+        // The same trials in the same order: those of the plan.
+        let rows = Rows::read(run, Depth::Outcomes)?;
+        for (stand, out) in stands.iter_mut().zip(left_out(run, &rows)) {
+            if out.is_some() && stand.may_be_left_out() {
+                stand.state = State::LeftOut;
+            }
+        }
+    }
+    Ok(stands)
 }
 
 fn of_trial(run: &RunDir, trial: TrialId, tasks: &Tasks) -> Result<TrialStand, Failure> {

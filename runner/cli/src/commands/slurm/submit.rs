@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use proctor_report::counted;
 use proctor_store::{RunDir, RunRecord, TrialId};
 use proctor_traces::Timestamp;
 
@@ -115,10 +116,8 @@ fn longest_budget(record: &RunRecord) -> Duration {
     Duration::from_millis(longest)
 }
 
-fn array_tasks(count: impl std::fmt::Display) -> String {
-    let count = count.to_string();
-    let s = if count == "1" { "" } else { "s" };
-    format!("{count} array task{s}")
+fn array_tasks(count: impl TryInto<u64>) -> String {
+    counted(count, "array task")
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use proctor_report::counted;
 use proctor_traces::Trace;
 use proctor_traces::actions::{Action, CallActions, Reason, Session, StatedActions, classify, stated};
 use serde::Serialize;
@@ -136,7 +137,7 @@ fn sums(trace: &Trace, labelled: &[CallActions], stated: &[StatedActions]) -> Ve
         }
     }
     let other = labelled.iter().filter(|it| it.actions.is_empty()).count();
-    lines.push(format!("{other:>5} other, of {} calls", trace.outer_calls().count()));
+    lines.push(format!("{other:>5} other, of {}", counted(trace.outer_calls().count(), "call")));
     if !stated.is_empty() {
         lines.push(format!("{:>5} stated outside of calls", stated.len()));
     }

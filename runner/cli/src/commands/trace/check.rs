@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use proctor_report::counted;
 use proctor_traces::{Finding, Severity, Tally, UsageReport};
 use serde::Serialize;
 
@@ -36,8 +37,12 @@ pub(super) fn check(args: &CheckArgs) -> Result<ExitCode, Failure> {
         }
         let tally = &report.tally;
         println!(
-            "{} calls, {} operations of programs; {errors} errors, {warnings} warnings, {notes} notes",
-            tally.outer, tally.inner
+            "{}, {} of programs; {}, {}, {}",
+            counted(tally.outer, "call"),
+            counted(tally.inner, "operation"),
+            counted(errors, "error"),
+            counted(warnings, "warning"),
+            counted(notes, "note")
         );
     }
     Ok(if errors > 0 { Kind::Findings.into() } else { ExitCode::SUCCESS })

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use proctor_report::counted;
 use proctor_traces::TraceEvent;
 
 use super::ImportArgs;
@@ -25,10 +26,10 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
         let counts = &source.counts;
         let format = source.format.map_or_else(|| "unreadable".to_owned(), |format| format.to_string());
         println!(
-            "{}: {format}, {} calls; {} records read, {} unknown, {} malformed",
+            "{}: {format}, {}; {} read, {} unknown, {} malformed",
             super::timeline::printable(&source.name),
-            source.calls,
-            counts.read,
+            counted(source.calls, "call"),
+            counted(counts.read, "record"),
             counts.unknown_total(),
             counts.malformed
         );
@@ -36,7 +37,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<ExitCode, Failure> {
             println!("  {}", super::timeline::printable(error));
         }
     }
-    println!("{}: {} calls", args.output.display(), trace.calls.len());
+    println!("{}: {}", args.output.display(), counted(trace.calls.len(), "call"));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! A trace for people: one line for each thing, no wider than 100 columns, and nothing in it that a terminal would obey.
 
+use proctor_report::counted;
 use proctor_traces::{Call, ExchangeEnd, ModelSpan, Nesting, Said, SaidKind, ToolKind, ToolStatus, Trace};
 use unicode_width::UnicodeWidthChar as _;
 
@@ -56,16 +57,12 @@ fn head(trace: &Trace) -> Vec<String> {
     let mut who = vec![trace.agent.clone().unwrap_or_else(|| "agent".to_owned())];
     who.extend(trace.meta.version.clone());
     who.extend(trace.meta.model.clone());
-    let mut counts = vec![format!("{} calls", tally.outer)];
-    let mut count = |number: u64, what: &str| {
-        if number > 0 {
-            counts.push(format!("{number} {what}"));
-        }
-    };
-    count(tally.inner, "operations of programs");
-    count(tally.failed, "failed");
-    count(tally.unfinished, "unfinished");
-    count(tally.images, "pictures seen");
+    let mut counts = vec![counted(tally.outer, "call")];
+    let some = |number: u64, text: String| (number > 0).then_some(text);
+    counts.extend(some(tally.inner, format!("{} of programs", counted(tally.inner, "operation"))));
+    counts.extend(some(tally.failed, format!("{} failed", tally.failed)));
+    counts.extend(some(tally.unfinished, format!("{} unfinished", tally.unfinished)));
+    counts.extend(some(tally.images, format!("{} seen", counted(tally.images, "picture"))));
     let mut times = Vec::new();
     if let Some(end) = trace.end_ms {
         times.push(format!("{} in all", seconds(end)));
