@@ -14,7 +14,7 @@ const CAP: u64 = 64 << 20;
 pub(super) fn outer_calls(folder: &Path) -> Option<u64> {
     let files = WalkDir::new(folder.join("raw/session")).max_depth(20).into_iter().flatten();
     let bytes: u64 =
-        files.filter_map(|it| it.metadata().ok()).filter(|it| it.is_file()).map(|it| it.len()).sum();
+        files.filter_map(|it| it.metadata().ok()).filter(std::fs::Metadata::is_file).map(|it| it.len()).sum();
     if bytes == 0 || bytes > CAP {
         return None;
     }
