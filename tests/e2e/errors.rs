@@ -280,7 +280,7 @@ fn a_command_that_is_missing_or_no_command_line() {
 #[test]
 fn arguments_that_make_no_sense() {
     insta::assert_snapshot!(Attempt::new().run(&["--harness", "codecs"]), @r#"
-        error: invalid value 'codecs' for '--harness <NAME[@VERSION]>': there is no harness `codecs`; there are codex, claude-code, command, oracle, nop
+        error: invalid value 'codecs' for '--harness <NAME[@VERSION]>': there is no harness `codecs`; there are codex, claude-code, opencode, gemini, qwen, pi, command, oracle, nop
 
         For more information, try '--help'.
         exit status 2
