@@ -25,6 +25,7 @@ mod labeller;
 mod live;
 mod plans;
 mod preflight;
+mod replay;
 mod resume;
 mod retries;
 mod sealing;

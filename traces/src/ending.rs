@@ -118,6 +118,8 @@ pub enum ModelCause {
     Provider,
     /// The provider refused the request itself (HTTP 400, 401, 403, 404, 413, 422 …).
     Request,
+    /// None: a recording was replayed, and it has no response to what the agent asked.
+    Replay,
 }
 
 #[cfg(test)]
@@ -142,6 +144,7 @@ mod tests {
         assert!(Ending::InfraError { stage: String::new(), message: String::new() }.is_retried());
         assert!(model(ModelCause::Provider).is_retried());
         assert!(!model(ModelCause::Request).is_retried());
+        assert!(!model(ModelCause::Replay).is_retried());
         assert!(!Ending::TimedOut.is_retried());
         assert!(!Ending::Cancelled.is_retried());
     }

@@ -1,5 +1,7 @@
 //! One model request and its response, as the gateway saw it.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,9 +35,12 @@ pub enum ExchangeEnd {
     Deadline,
     /// The route is not on the allow-list; nothing was asked of anybody.
     Refused,
+    /// A replay has no recorded response to it.
+    Diverged,
 }
 
-/// A line of `model/exchanges.jsonl`. Bodies are blobs in `model/blobs/`, named by digest; headers and keys are never kept.
+/// A line of `model/exchanges.jsonl`. Bodies are blobs in `model/blobs/`, named by digest; of headers only those of
+/// responses are kept that mean something to a client; keys never are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Exchange {
     /// Number within the trial, from 0, in order of arrival.
@@ -73,6 +78,15 @@ pub struct Exchange {
     /// The script's step that was played, as (user prompts, tool results since the last).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<(u32, u32)>,
+    /// In a replay: how the request differs from the recorded one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub divergence: Option<String>,
+    /// Headers of the response that a client reads: content type and encoding, retry times, rate limits, request id, model.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// Whether the response was longer than what is kept of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
     /// Digest of the request body.
     pub request: Digest,
     /// Size of the request body.

@@ -112,7 +112,8 @@ pub(crate) enum Verb {
 /// Which model.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// PROVIDER/NAME, or `script` for the model that plays each task's own script
+    /// PROVIDER/NAME, or `script` for the model that plays each task's own script, or replay:TRIAL for the one that gives
+    /// the recorded responses of the trial in that folder again (replay:TRIAL?lenient: whatever is asked)
     #[arg(long, value_name = "PROVIDER/NAME", help_heading = "Model")]
     pub(crate) model: Option<ModelId>,
     /// File with more providers (base URL, wire formats, name of the variable with the key)

@@ -35,7 +35,7 @@ impl FromStr for Answering {
             return Ok(Self::Script(PathBuf::from(file)));
         }
         match text.parse::<ModelId>() {
-            Ok(model) if !model.is_script() => Ok(Self::Model(model)),
+            Ok(model) if !model.is_script() && model.recording().is_none() => Ok(Self::Model(model)),
             _ => Err("a model is PROVIDER/NAME; or script:FILE, a scripted one".to_owned()),
         }
     }

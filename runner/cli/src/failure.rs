@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use proctor_engine::EngineError;
 use proctor_experiment::ExperimentError;
-use proctor_gateway::{GatewayError, ProvidersError, ScriptError, UpstreamError};
+use proctor_gateway::{CassetteError, GatewayError, ProvidersError, ScriptError, UpstreamError};
 use proctor_harnesses::{HarnessError, InstallError};
 use proctor_render::RenderError;
 use proctor_sandbox::SandboxError;
@@ -240,6 +240,12 @@ impl From<InstallError> for Failure {
 
 impl From<ScriptError> for Failure {
     fn from(error: ScriptError) -> Self {
+        Self::input(chain(&error))
+    }
+}
+
+impl From<CassetteError> for Failure {
+    fn from(error: CassetteError) -> Self {
         Self::input(chain(&error))
     }
 }

@@ -13,6 +13,7 @@ mod console;
 mod environment;
 mod failure;
 mod laboratory;
+mod recordings;
 mod rendering;
 
 use std::process::ExitCode;

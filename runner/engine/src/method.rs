@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_gateway::Upstream;
+use proctor_gateway::{Replay, Upstream};
 use proctor_harnesses::{Harness, Installed, LaunchSettings, harness_digest};
 use proctor_store::{MethodId, MethodRecord, Price};
 use proctor_tasks::ImageDelivery;
@@ -43,7 +43,7 @@ pub struct Method {
 
 /// A model, as `PROVIDER/NAME`.
 pub struct Model {
-    /// The provider, `script` for the scripted model.
+    /// The provider, `script` for the scripted model, `replay` for a recorded one.
     pub provider: String,
     /// The name that the CLI is told.
     pub name: String,
@@ -61,6 +61,8 @@ impl fmt::Display for Model {
 pub enum ModelSource {
     /// The task's own script.
     Script,
+    /// The recording of an earlier trial.
+    Replay(Replay),
     /// A provider.
     Live(Arc<Upstream>),
 }
@@ -106,6 +108,10 @@ impl Method {
             ("max_cost", self.ceiling.cost.map(|it| it.to_string())),
         ];
         settings.extend(ceilings.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+        if let Some(ModelSource::Replay(replay)) = self.model.as_ref().map(|model| &model.source) {
+            settings.insert("recording".to_owned(), replay.cassette.digest().to_string());
+            settings.insert("replay".to_owned(), replay.mode.to_string());
+        }
         if let Some(command) = &self.command {
             settings.insert("command".to_owned(), command.join(" "));
         }

@@ -7,7 +7,7 @@ use proctor_store::MethodId;
 use proctor_tasks::toml_text::Step::{self, Index, Key};
 use proctor_tasks::toml_text::nearest;
 
-use crate::experiment::{Method, Needs, Schedule, Track};
+use crate::experiment::{Method, ModelId, Needs, Schedule, Track};
 use crate::resolve::Layers;
 use crate::{Experiment, ExperimentError};
 
@@ -228,9 +228,10 @@ impl About<'_> {
     }
 }
 
-/// Whether the costs of a method's trials can be told. Controls and scripts cost nothing.
+/// Whether the costs of a method's trials can be told. Controls, scripts and recordings cost nothing.
 fn is_priced(experiment: &Experiment, method: &Method) -> bool {
-    method.model.as_ref().is_none_or(|model| model.is_script() || experiment.prices.contains_key(model))
+    let is_free = |model: &ModelId| model.is_script() || model.recording().is_some();
+    method.model.as_ref().is_none_or(|model| is_free(model) || experiment.prices.contains_key(model))
 }
 
 fn unpriced(what: &str, method: &Method) -> String {

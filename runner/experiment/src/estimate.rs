@@ -118,7 +118,7 @@ fn price(experiment: &Experiment, method: &Method) -> Option<Price> {
     let free = Price { input: Usd::default(), cached_input: Usd::default(), output: Usd::default() };
     match &method.model {
         None => Some(free),
-        Some(model) if model.is_script() => Some(free),
+        Some(model) if model.is_script() || model.recording().is_some() => Some(free),
         Some(model) => experiment.prices.get(model).copied(),
     }
 }

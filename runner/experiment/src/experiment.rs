@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use proctor_harnesses::HarnessId;
@@ -281,7 +281,8 @@ pub struct Price {
     pub output: Usd,
 }
 
-/// A model: `PROVIDER/NAME`, or `script` for the one that plays each task's own script.
+/// A model: `PROVIDER/NAME`; `script` for the one that plays each task's own script; or `replay:TRIAL` for the one that
+/// gives the recorded responses of an earlier trial again.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ModelId {
@@ -289,9 +290,23 @@ pub struct ModelId {
     name: String,
 }
 
+/// What follows the path of a recording that is played whatever is asked.
+const LENIENT: &str = "?lenient";
+
+/// The recording of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recording<'a> {
+    /// The trial's folder.
+    pub trial: &'a Path,
+    /// Whether requests may differ from the recorded ones.
+    pub lenient: bool,
+}
+
 impl ModelId {
     /// The provider that plays each task's script.
     pub const SCRIPT: &'static str = "script";
+    /// The provider that plays a recording.
+    pub const REPLAY: &'static str = "replay";
 
     /// The provider.
     pub fn provider(&self) -> &str {
@@ -307,19 +322,48 @@ impl ModelId {
     pub fn is_script(&self) -> bool {
         self.provider == Self::SCRIPT
     }
+
+    /// The recording that it plays, if it is that.
+    pub fn recording(&self) -> Option<Recording<'_>> {
+        let (path, lenient) = match self.name.strip_suffix(LENIENT) {
+            Some(path) => (path, true),
+            None => (self.name.as_str(), false),
+        };
+        (self.provider == Self::REPLAY).then(|| Recording { trial: Path::new(path), lenient })
+    }
+
+    /// The same recording, said to lie at `trial`.
+    pub(crate) fn recorded_at(&self, trial: &str) -> Self {
+        let lenient = self.recording().is_some_and(|it| it.lenient);
+        Self {
+            provider: self.provider.clone(),
+            name: format!("{trial}{}", if lenient { LENIENT } else { "" }),
+        }
+    }
 }
 
 impl FromStr for ModelId {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
+        if let Some(name) = text.strip_prefix("replay:") {
+            let trial = name.strip_suffix(LENIENT).unwrap_or(name);
+            if trial.is_empty() || name.len() > 4096 || name.contains(char::is_control) {
+                return Err(ValueError("a recording is replay:TRIAL, the folder of a trial".to_owned()));
+            }
+            return Ok(Self { provider: Self::REPLAY.to_owned(), name: name.to_owned() });
+        }
         let (provider, name) = text.split_once('/').unwrap_or((text, ""));
+        if provider == Self::REPLAY {
+            return Err(ValueError("a recording is named with a colon: replay:TRIAL".to_owned()));
+        }
         let fits = text.len() <= 300 && !text.contains(char::is_control) && !provider.is_empty();
         if fits && (provider == Self::SCRIPT || !name.is_empty()) {
             Ok(Self { provider: provider.to_owned(), name: name.to_owned() })
         } else {
             Err(ValueError(
-                "a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`".to_owned(),
+                "a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`; or replay:TRIAL"
+                    .to_owned(),
             ))
         }
     }
@@ -328,6 +372,9 @@ impl FromStr for ModelId {
 impl fmt::Display for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.provider)?;
+        if self.provider == Self::REPLAY {
+            return write!(f, ":{}", self.name);
+        }
         if self.name.is_empty() { Ok(()) } else { write!(f, "/{}", self.name) }
     }
 }
@@ -431,7 +478,7 @@ macro_rules! written_as_text {
 }
 
 written_as_text! {
-    ModelId: { "type": "string", "pattern": "^(script(/.*)?|[^/]+/.+)$", "description": "PROVIDER/NAME, or `script`." },
+    ModelId: { "type": "string", "pattern": "^(script(/.*)?|replay:.+|[^/]+/.+)$", "description": "PROVIDER/NAME, or `script`, or replay:TRIAL." },
     Judge: { "type": "string", "pattern": "^(pixel|[^/]+/.+)$", "description": "`pixel`, or PROVIDER/NAME." },
     OperationName: { "type": "string", "description": "One of the operations of tasks/operations.toml." },
 }

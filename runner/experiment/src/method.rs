@@ -1,5 +1,7 @@
 //! The methods of an experiment: those of the file, or one for each harness that was typed.
 
+use std::path::Path;
+
 use proctor_harnesses::{HarnessId, HarnessName};
 use proctor_store::MethodId;
 use proctor_tasks::toml_text::Step::{Index, Key};
@@ -93,6 +95,17 @@ impl MethodLayers<'_, '_> {
     }
 }
 
+impl MethodLayers<'_, '_> {
+    /// A recording lies where the one who named it says, so its path is made absolute; other models stay.
+    fn recorded(&self, model: ModelId) -> Result<ModelId, ExperimentError> {
+        let (Some(recording), Some((_, origin))) = (model.recording(), self.origins.last()) else {
+            return Ok(model);
+        };
+        let path = self.layers.absolute(recording.trial, origin)?;
+        Ok(model.recorded_at(&path.to_string_lossy()))
+    }
+}
+
 fn one(
     layers: &mut Layers<'_>,
     defaults: &DefaultsTable,
@@ -112,7 +125,8 @@ fn one(
     let model = if answers_itself {
         None
     } else {
-        own.pick("model", none_of(), table.model.as_ref(), defaults.model.as_ref())
+        let model = own.pick("model", none_of(), table.model.as_ref(), defaults.model.as_ref());
+        model.map(|model| own.recorded(model)).transpose()?
     };
     let id = table.id.clone().unwrap_or_else(|| name(track, harness.as_ref(), model.as_ref()));
 
@@ -161,7 +175,11 @@ fn none_of<T>() -> Flag<T> {
 fn name(track: Track, harness: Option<&HarnessId>, model: Option<&ModelId>) -> MethodId {
     let track = (track != Track::Agent).then(|| track.as_str().to_owned());
     let mut parts: Vec<String> = track.into_iter().chain(harness.map(ToString::to_string)).collect();
-    if let Some(model) = model {
+    if let Some(recording) = model.and_then(ModelId::recording) {
+        parts.push(ModelId::REPLAY.to_owned());
+        parts.extend(recorded_trial(recording.trial));
+        parts.extend(recording.lenient.then(|| "lenient".to_owned()));
+    } else if let Some(model) = model {
         parts.push(model.provider().to_owned());
         parts.push(match (model.name(), harness) {
             ("", Some(harness)) => scripted(harness),
@@ -169,6 +187,19 @@ fn name(track: Track, harness: Option<&HarnessId>, model: Option<&ModelId>) -> M
         });
     }
     MethodId::from_parts(parts.iter().map(String::as_str))
+}
+
+/// What a recording goes by: task and attempt, if its folder lies as the trials of a run do, else the folder's name.
+fn recorded_trial(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        path.components().rev().map(|it| it.as_os_str().to_string_lossy().into_owned()).take(5).collect();
+    if let [attempt, _, task, _, trials] = names.as_slice()
+        && trials == "trials"
+    {
+        return vec![task.clone(), attempt.clone()];
+    }
+    names.truncate(1);
+    names
 }
 
 /// The name that the scripted model goes by with `harness`.

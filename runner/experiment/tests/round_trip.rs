@@ -46,7 +46,9 @@ fn method_id() -> impl Strategy<Value = MethodId> {
 
 fn model() -> impl Strategy<Value = ModelId> {
     let real = "[^/\\p{C}]{1,10}/[^\\p{C}]{1,20}".prop_map(|text| text.parse().unwrap());
-    prop_oneof![real, Just("script".parse().unwrap()), Just("script/x".parse().unwrap())]
+    let real = real.prop_filter("not a recording", |model: &ModelId| model.recording().is_none());
+    let recorded = "replay:(/[^/\\p{C}]{1,12}){1,3}(\\?lenient)?".prop_map(|text| text.parse().unwrap());
+    prop_oneof![real, recorded, Just("script".parse().unwrap()), Just("script/x".parse().unwrap())]
 }
 
 fn tasks() -> impl Strategy<Value = TaskSelection> {
@@ -157,7 +159,9 @@ fn prices() -> impl Strategy<Value = BTreeMap<ModelId, Price>> {
 fn experiment() -> impl Strategy<Value = Experiment> {
     let judge = prop_oneof![
         Just(Judge::Pixel),
-        model().prop_filter("a judge has a name", |model| !model.is_script()).prop_map(Judge::Model)
+        model()
+            .prop_filter("a judge has a name", |model| !model.is_script() && model.recording().is_none())
+            .prop_map(Judge::Model)
     ];
     let about = (option::of(".{0,20}"), bounded(), any::<bool>(), option::of(judge), prices());
     let retry = (bounded(), span()).prop_map(|(retries, backoff)| Retry { retries, backoff });

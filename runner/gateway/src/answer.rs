@@ -74,6 +74,11 @@ impl Answer {
         Self::failure(wire, 502, ExchangeEnd::UpstreamBroke, message)
     }
 
+    /// A replay that has no response to this. The status is one after which clients do not ask again.
+    pub(crate) fn diverged(wire: Option<WireFormat>, message: String) -> Self {
+        Self::failure(wire, 400, ExchangeEnd::Diverged, message)
+    }
+
     fn failure(wire: Option<WireFormat>, status: u16, end: ExchangeEnd, message: String) -> Self {
         let body = error_body(wire, status, &format!("proctor gateway: {message}"));
         Self { failed: Some((end, message)), ..Self::json(status, &body) }

@@ -26,6 +26,7 @@ use crate::listener::{Connection, CuttableListener};
 use crate::player::Player;
 use crate::record::{ExchangeSink, Recorder, Ticket};
 use crate::redact::Redactor;
+use crate::replay::{Replay, ReplayTally, Replayer};
 use crate::script::Script;
 use crate::upstream::Upstream;
 use crate::wire::{GeminiPath, Route};
@@ -36,6 +37,8 @@ use crate::wire::{GeminiPath, Route};
 pub enum Backend {
     /// A scripted model.
     Script(Arc<Script>),
+    /// The recording of an earlier trial.
+    Replay(Replay),
     /// A real model server.
     Live(Arc<Upstream>),
 }
@@ -85,18 +88,21 @@ pub enum GatewayError {
 const SOCKET_PATH_CAP: usize = 107;
 
 /// What a gateway looked back on when it closed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GatewayClosed {
     /// Exchanges that were still open and ended as [`ExchangeEnd::Deadline`].
     pub exchanges_cut: u64,
     /// Response bytes that came after the freeze and were dropped.
     pub late_bytes: u64,
+    /// What a replay came to, if it was one.
+    pub replay: Option<ReplayTally>,
 }
 
 /// An open gateway. Dropping it closes it too, without a report.
 pub struct Gateway {
     socket: PathBuf,
     recorder: Arc<Recorder>,
+    replay: Option<Arc<Replayer>>,
     token: CancellationToken,
     server: JoinHandle<()>,
 }
@@ -109,6 +115,7 @@ struct Shared {
 
 enum Running {
     Script(Player),
+    Replay(Arc<Replayer>),
     Live(Arc<Upstream>),
 }
 
@@ -122,10 +129,17 @@ impl Gateway {
         let listener = bind(&socket)?;
         let (backend, redactor) = match backend {
             Backend::Script(script) => (Running::Script(Player::new(script)), Redactor::default()),
+            Backend::Replay(replay) => {
+                (Running::Replay(Arc::new(Replayer::new(replay))), Redactor::default())
+            }
             Backend::Live(upstream) => {
                 let redactor = upstream.redactor();
                 (Running::Live(upstream), redactor)
             }
+        };
+        let replay = match &backend {
+            Running::Replay(replayer) => Some(Arc::clone(replayer)),
+            Running::Script(_) | Running::Live(_) => None,
         };
         let recorder = Recorder::new(sink, redactor, body_cap);
         let token = CancellationToken::new();
@@ -137,7 +151,7 @@ impl Gateway {
             // Serving never ends by itself; it is aborted.
             let _ = axum::serve(listener, app).await;
         });
-        Ok(Self { socket, recorder, token, server })
+        Ok(Self { socket, recorder, replay, token, server })
     }
 
     /// Where the socket is.
@@ -150,7 +164,8 @@ impl Gateway {
     #[expect(clippy::unused_async, reason = "closing may come to wait, and callers are async already")]
     pub async fn close(self) -> GatewayClosed {
         let exchanges_cut = self.shut();
-        GatewayClosed { exchanges_cut, late_bytes: self.recorder.late_bytes() }
+        let replay = self.replay.as_ref().map(|replayer| replayer.tally());
+        GatewayClosed { exchanges_cut, late_bytes: self.recorder.late_bytes(), replay }
     }
 
     fn shut(&self) -> u64 {
@@ -218,6 +233,9 @@ async fn respond(
                 (Some(route), Running::Script(player)) => {
                     player.answer(route, head.uri.path(), &body, &ticket).await
                 }
+                (Some(route), Running::Replay(replayer)) => {
+                    replayer.answer(route, &head.method, &head.uri, &body, &ticket)
+                }
                 (Some(route), Running::Live(upstream)) => {
                     let answer = upstream.answer(route, &head.uri, &head.headers, body).await;
                     Outcome::Answer(answer)
@@ -239,7 +257,7 @@ async fn respond(
         Outcome::Answer(answer) => hand_over(answer, bare, ticket),
         Outcome::Hang => future::pending().await,
         Outcome::Drop => {
-            let error = "the script drops the connection here".to_owned();
+            let error = "the connection is dropped here, as scripted or recorded".to_owned();
             ticket.finish(ExchangeEnd::UpstreamBroke, Some(error));
             connection.0.cancel();
             future::pending().await
@@ -249,7 +267,7 @@ async fn respond(
 
 /// `bare`: the response has no body, as one to `HEAD`.
 fn hand_over(answer: Answer, bare: bool, ticket: Ticket) -> Response {
-    ticket.status(answer.status);
+    ticket.head(answer.status, &answer.headers);
     if let Some((end, error)) = answer.failed {
         ticket.will_end(end, error);
     }

@@ -1,10 +1,11 @@
 //! The record of exchanges: opened at a request's arrival, closed exactly once, whatever happens to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
 use proctor_traces::{ExchangeEnd, Usage, WireFormat};
 
@@ -72,6 +73,12 @@ pub struct ExchangeRecord {
     pub usage: Option<Usage>,
     /// The script's position that was played: user prompts so far, tool results since the last.
     pub step: Option<(u32, u32)>,
+    /// How the request differs from the recorded one that a replay holds against it.
+    pub divergence: Option<String>,
+    /// Headers of the response that mean something to a client ([`is_kept`]).
+    pub headers: BTreeMap<String, String>,
+    /// Whether the response was longer than what is kept of it.
+    pub truncated: bool,
     /// The request body.
     pub request: Bytes,
     /// The response body as far as it was handed over, at most [`crate::GatewayConfig::body_cap`] bytes of it.
@@ -102,6 +109,28 @@ struct Draft {
     cut: bool,
     /// How it ends if it comes to its end, where that is not [`ExchangeEnd::Complete`].
     ending: Option<(ExchangeEnd, String)>,
+}
+
+/// Most headers kept of a response, and the longest value of one, in bytes.
+const HEADERS_CAP: usize = 64;
+const HEADER_CAP: usize = 1024;
+
+/// Whether agent CLIs read this header of a response: what its body is, when to come back, how much is left, which
+/// model answered. All others say something about the way only, or are nobody's affair.
+fn is_kept(name: &str) -> bool {
+    const NAMES: [&str; 9] = [
+        "content-type",
+        "content-encoding",
+        "retry-after",
+        "retry-after-ms",
+        "x-should-retry",
+        "request-id",
+        "x-request-id",
+        "openai-model",
+        "x-models-etag",
+    ];
+    const FAMILIES: [&str; 3] = ["anthropic-ratelimit-", "x-ratelimit-", "x-codex-"];
+    NAMES.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -150,6 +179,9 @@ impl Recorder {
             fingerprint: None,
             usage: None,
             step: None,
+            divergence: None,
+            headers: BTreeMap::new(),
+            truncated: false,
             request: Bytes::new(),
             response: Bytes::new(),
         };
@@ -198,6 +230,7 @@ impl Recorder {
             record.fingerprint = account.fingerprint;
         }
         record.response = response;
+        record.truncated = cut;
         record.error = error
             .or_else(|| cut.then(|| format!("only the first {} bytes of the response are kept", self.cap)))
             .map(|text| self.redactor.text(text));
@@ -250,10 +283,23 @@ impl Ticket {
         }
     }
 
+    /// The request is not what a replay has recorded.
+    pub(crate) fn diverged(&self, difference: String) {
+        if let Some(draft) = lock(&self.draft).as_mut() {
+            draft.record.divergence = Some(difference);
+        }
+    }
+
     /// The response's head is about to be sent.
-    pub(crate) fn status(&self, status: u16) {
+    pub(crate) fn head(&self, status: u16, headers: &HeaderMap) {
+        let kept = headers.iter().filter(|(name, _)| is_kept(name.as_str()));
+        let kept = kept.filter_map(|(name, value)| {
+            let value = value.to_str().ok().filter(|value| value.len() <= HEADER_CAP)?;
+            Some((name.as_str().to_owned(), self.recorder.redactor.text(value.to_owned())))
+        });
         if let Some(draft) = lock(&self.draft).as_mut() {
             draft.record.status = Some(status);
+            draft.record.headers = kept.take(HEADERS_CAP).collect();
         }
     }
 

@@ -225,6 +225,7 @@ fn cause(ending: &Ending) -> &str {
         Ending::InfraError { stage, .. } => stage,
         Ending::ModelError { cause: ModelCause::Provider, .. } => "provider",
         Ending::ModelError { cause: ModelCause::Request, .. } => "request",
+        Ending::ModelError { cause: ModelCause::Replay, .. } => "replay",
         Ending::LimitExceeded { limit } => match limit {
             Limit::DiskBytes => "disk_bytes",
             Limit::DiskInodes => "disk_inodes",

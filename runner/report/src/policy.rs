@@ -18,6 +18,7 @@ fn endings() -> Vec<(&'static str, Option<Ending>)> {
         ("infra_error", Some(Ending::InfraError { stage: message(), message: message() })),
         ("model_error, provider", Some(model(ModelCause::Provider))),
         ("model_error, request", Some(model(ModelCause::Request))),
+        ("model_error, replay", Some(model(ModelCause::Replay))),
         ("timed_out", Some(Ending::TimedOut)),
         ("limit_exceeded", Some(Ending::LimitExceeded { limit: Limit::DiskBytes })),
         ("out_of_memory", Some(Ending::OutOfMemory)),
@@ -155,6 +156,7 @@ mod tests {
             assert_eq!(cells(&table, name), open, "{name}");
         }
         assert_eq!(cells(&table, "model_error, request"), failed("model"));
+        assert_eq!(cells(&table, "model_error, replay"), failed("model"));
         assert_eq!(
             cells(&table, "timed_out"),
             ["R; timed out", "U; timed out", "U; timed out", "F; timed out"]
@@ -167,7 +169,7 @@ mod tests {
             cells(&table, "completed"),
             ["J; completed", "U; completed", "U; unresolved", "F; failed: render"]
         );
-        assert_eq!(table.lines.len(), 11);
+        assert_eq!(table.lines.len(), 12);
     }
 
     #[test]
@@ -181,7 +183,9 @@ mod tests {
         assert_eq!(changed(&fail), ["model_error, provider"]);
         assert_eq!(cells(&fail, "model_error, provider")[3], "F; failed: model");
         let any = classification_table(ProviderErrors::Unresolved, Recover::Any);
-        assert_eq!(changed(&any), ["model_error, request", "limit_exceeded", "out_of_memory", "agent_error"]);
+        let failures =
+            ["model_error, request", "model_error, replay", "limit_exceeded", "out_of_memory", "agent_error"];
+        assert_eq!(changed(&any), failures);
         assert_eq!(
             cells(&any, "out_of_memory"),
             ["R; failed: limit", "U; failed: limit", "U; failed: limit", "F; failed: limit"]

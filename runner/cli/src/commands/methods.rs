@@ -15,6 +15,7 @@ use secrecy::SecretString;
 
 use crate::environment::Environment;
 use crate::failure::Failure;
+use crate::recordings;
 
 /// The methods of an experiment.
 pub(crate) fn of_experiment(
@@ -179,6 +180,9 @@ impl Answerer<'_> {
                 name: name.to_owned(),
                 source: ModelSource::Script,
             }));
+        }
+        if let Some(recording) = model.recording() {
+            return Ok(Some(recordings::model(recording, harness)?));
         }
         let upstream = upstream(model.provider(), harness, self.providers, environment)?;
         Ok(Some(Model {

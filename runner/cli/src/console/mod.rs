@@ -340,7 +340,10 @@ fn said(ending: &Ending) -> String {
     ending.message().map(|message| format!(": {}", plain(message))).unwrap_or_default()
 }
 
+/// Longest message shown, in characters: a few lines of a terminal.
+const PLAIN: usize = 240;
+
 fn plain(message: &str) -> String {
-    let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(160).collect();
+    let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(PLAIN).collect();
     plain.trim().to_owned()
 }

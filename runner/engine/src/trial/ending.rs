@@ -5,7 +5,7 @@ use std::time::Instant;
 use proctor_harnesses::{AgentVerdict, ExitStatus, judge_exit};
 use proctor_sandbox::{PostMortem, ProcessEnd};
 use proctor_store::Exit;
-use proctor_traces::{ArtifactState, Ending, Limit};
+use proctor_traces::{ArtifactState, Ending, Limit, ModelCause};
 
 /// Why the agent no longer works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Stopped {
     Deadline,
     /// It passed a limit.
     Limit(Limit),
+    /// A replay had no answer to it.
+    Diverged,
     /// The user stopped the run.
     Cancelled,
 }
@@ -37,17 +39,22 @@ impl Stopped {
 
 const SIGKILL: i32 = 9;
 
-/// The ending of a try that came as far as running its agent.
+/// The ending of a try that came as far as running its agent. `diverged` is what a replay had no answer to: whatever the
+/// agent made of that, its work is not that of the recorded one.
 pub(super) fn decide(
     stopped: Stopped,
     deadline: Instant,
     post_mortem: Option<PostMortem>,
     verdict: &AgentVerdict,
+    diverged: Option<&str>,
     artifact: &ArtifactState,
 ) -> Ending {
+    let of_replay =
+        |message: &str| Ending::ModelError { cause: ModelCause::Replay, message: message.to_owned() };
     let end = match stopped {
         Stopped::Cancelled => return Ending::Cancelled,
         Stopped::Deadline => return Ending::TimedOut,
+        Stopped::Diverged => return of_replay(diverged.unwrap_or_default()),
         Stopped::Limit(limit) => return Ending::LimitExceeded { limit },
         Stopped::RoomGone if post_mortem.is_some_and(|it| it.oom_killed) => return Ending::OutOfMemory,
         Stopped::RoomGone => {
@@ -65,6 +72,9 @@ pub(super) fn decide(
     // We send no SIGKILL while the agent runs, so one that comes with an out-of-memory event is the kernel's.
     if exit == ExitStatus::Signal(SIGKILL) && end.oom_kills.is_some_and(|kills| kills > 0) {
         return Ending::OutOfMemory;
+    }
+    if let Some(message) = diverged {
+        return of_replay(message);
     }
     match judge_exit(verdict, exit) {
         Err(ending) => ending,
@@ -92,7 +102,7 @@ mod tests {
 
     fn decided(stopped: Stopped, verdict: &AgentVerdict, artifact: &ArtifactState) -> &'static str {
         let deadline = Instant::now() + Duration::from_secs(10);
-        decide(stopped, deadline, None, verdict, artifact).name()
+        decide(stopped, deadline, None, verdict, None, artifact).name()
     }
 
     #[test]
@@ -128,14 +138,39 @@ mod tests {
     fn an_exit_after_the_deadline_is_a_timeout() {
         let stopped = exited(Status::Code(0), 0);
         let deadline = Instant::now() - Duration::from_millis(5);
-        assert_eq!(decide(stopped, deadline, None, &AgentVerdict::Finished, &artifact()), Ending::TimedOut);
+        assert_eq!(
+            decide(stopped, deadline, None, &AgentVerdict::Finished, None, &artifact()),
+            Ending::TimedOut
+        );
     }
 
     #[test]
     fn a_room_that_died_for_memory_is_out_of_memory() {
         let post_mortem = PostMortem { running: false, oom_killed: true, exit_code: Some(137) };
-        let ending =
-            decide(Stopped::RoomGone, Instant::now(), Some(post_mortem), &AgentVerdict::Silent, &artifact());
+        let ending = decide(
+            Stopped::RoomGone,
+            Instant::now(),
+            Some(post_mortem),
+            &AgentVerdict::Silent,
+            None,
+            &artifact(),
+        );
         assert_eq!(ending, Ending::OutOfMemory);
+    }
+
+    #[test]
+    fn a_replay_without_an_answer_is_one_whatever_the_agent_says() {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let ending = Ending::ModelError { cause: ModelCause::Replay, message: "$.a".to_owned() };
+        let outage = AgentVerdict::ModelFailed { cause: ModelCause::Provider, message: String::new() };
+        for (stopped, verdict) in [
+            (Stopped::Diverged, &AgentVerdict::Silent),
+            (exited(Status::Code(0), 0), &AgentVerdict::Finished),
+            (exited(Status::Code(1), 0), &outage),
+        ] {
+            assert_eq!(decide(stopped, deadline, None, verdict, Some("$.a"), &artifact()), ending);
+        }
+        let late = decide(Stopped::Deadline, deadline, None, &outage, Some("$.a"), &artifact());
+        assert_eq!(late, Ending::TimedOut);
     }
 }

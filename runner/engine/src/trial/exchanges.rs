@@ -40,6 +40,7 @@ pub(super) struct ExchangeLog {
     ceiling: Ceiling,
     price: Option<Price>,
     exceeded: watch::Sender<Option<Limit>>,
+    diverged: watch::Sender<Option<String>>,
 }
 
 #[derive(Default)]
@@ -79,6 +80,7 @@ impl ExchangeLog {
             ceiling: method.ceiling,
             price: method.price,
             exceeded: watch::Sender::new(None),
+            diverged: watch::Sender::new(None),
         };
         (Arc::new(log), ExchangeWriting(task))
     }
@@ -86,6 +88,22 @@ impl ExchangeLog {
     /// Says when the trial has used more than it may.
     pub(super) fn exceeded(&self) -> watch::Receiver<Option<Limit>> {
         self.exceeded.subscribe()
+    }
+
+    /// Says when a replay had no answer, and why.
+    pub(super) fn diverged(&self) -> watch::Receiver<Option<String>> {
+        self.diverged.subscribe()
+    }
+
+    /// What a replay had no answer to ends the trial.
+    fn note_divergence(&self, exchange: &ExchangeRecord) {
+        let text = exchange.divergence.clone().unwrap_or_default();
+        self.recorder.event(exchange.ended, Source::Gateway, EventKind::Notice { text: text.clone() });
+        self.diverged.send_if_modified(|it| {
+            let is_first = it.is_none();
+            it.get_or_insert(text);
+            is_first
+        });
     }
 
     /// The totals so far.
@@ -121,7 +139,12 @@ impl ExchangeSink for ExchangeLog {
 
     fn finished(&self, exchange: ExchangeRecord) {
         let (id, status, end, usage) = (exchange.id, exchange.status, exchange.end, exchange.usage);
-        if end == ExchangeEnd::Refused || exchange.wire.is_none() {
+        if end == ExchangeEnd::Diverged {
+            self.note_divergence(&exchange);
+        }
+        if end == ExchangeEnd::Diverged && exchange.wire.is_none() {
+            // No model route, but one that was recorded of: that it diverged is all there is to say.
+        } else if end == ExchangeEnd::Refused || exchange.wire.is_none() {
             let text =
                 format!("the agent asked for {} {}: not a model route", exchange.method, exchange.path);
             self.recorder.event(exchange.ended, Source::Gateway, EventKind::Notice { text });
@@ -173,6 +196,9 @@ async fn write(
             fingerprint: record.fingerprint,
             usage: record.usage,
             step: record.step,
+            divergence: record.divergence,
+            headers: record.headers,
+            truncated: record.truncated,
             request: keep(&blobs, &record.request)?,
             request_bytes: record.request.len() as u64,
             response: keep(&blobs, &record.response)?,

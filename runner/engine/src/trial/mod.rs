@@ -1,5 +1,6 @@
 //! One trial: its tries, until one of them is final.
 
+mod describe;
 mod ending;
 mod exchanges;
 mod leavings;

@@ -15,6 +15,7 @@ use proctor_traces::{
 };
 use tokio::sync::{oneshot, watch};
 
+use super::describe::{closed, freeze as describe_freeze, stop};
 use super::ending::{self, Stopped};
 use super::exchanges;
 use super::exchanges::ExchangeLog;
@@ -109,6 +110,7 @@ struct Witnesses {
     tool_calls: Arc<AtomicU64>,
     tokens: Arc<AtomicU64>,
     exceeded: watch::Receiver<Option<Limit>>,
+    diverged: watch::Receiver<Option<String>>,
 }
 
 /// The model, as far as it is asked, and what is counted of that.
@@ -116,6 +118,7 @@ struct Asking {
     gateway: Option<Gateway>,
     tokens: Arc<AtomicU64>,
     exceeded: watch::Receiver<Option<Limit>>,
+    diverged: watch::Receiver<Option<String>>,
 }
 
 impl Sitting<'_> {
@@ -164,7 +167,7 @@ impl Sitting<'_> {
             Arc::clone(&tokens),
             &self.spec.method,
         );
-        let exceeded = log.exceeded();
+        let (exceeded, diverged) = (log.exceeded(), log.diverged());
         let gateway = match self.backend(prepared).during("reading the script")? {
             Some(backend) => {
                 let config = GatewayConfig::new(prepared.control.join(MODEL_SOCKET), backend);
@@ -174,7 +177,7 @@ impl Sitting<'_> {
             }
             None => None,
         };
-        let asking = Asking { gateway, tokens, exceeded };
+        let asking = Asking { gateway, tokens, exceeded, diverged };
         let result = self.with_room(prepared, outcome, marks, recorder, clock, known, asking).await;
         let totals = log.totals();
         drop(log);
@@ -190,6 +193,7 @@ impl Sitting<'_> {
             return Ok(None);
         };
         Ok(Some(match &model.source {
+            ModelSource::Replay(replay) => Backend::Replay(replay.clone()),
             ModelSource::Live(upstream) => Backend::Live(Arc::clone(upstream)),
             ModelSource::Script => {
                 let no_script = || EngineError::NoScript { task: self.spec.task.id().to_string() };
@@ -210,7 +214,7 @@ impl Sitting<'_> {
         known: exchanges::ClockSignal,
         asking: Asking,
     ) -> Result<(), Failure> {
-        let Asking { gateway, tokens, exceeded } = asking;
+        let Asking { gateway, tokens, exceeded, diverged } = asking;
         let raw = self.evidence.folder("raw").during("preparing the evidence")?;
         let number = self.evidence.number();
         let spec = prepared.room(self.spec, self.host, number);
@@ -221,13 +225,13 @@ impl Sitting<'_> {
             Streams::start(output, reader, raw, recorder.clone(), known, Arc::clone(&tool_calls));
         self.setting.steps.reached(Step::RoomOpened);
         let mut witnesses =
-            Witnesses { recorder, clock, streams, stream_limit, tool_calls, tokens, exceeded };
+            Witnesses { recorder, clock, streams, stream_limit, tool_calls, tokens, exceeded, diverged };
 
         let worked = self.work(&*room, prepared, outcome, marks, &mut witnesses, gateway).await;
         self.enter(Phase::Teardown);
         let closed = room.close().await.during("removing the container");
         self.setting.steps.reached(Step::RoomClosed);
-        let Witnesses { recorder, clock, streams, tool_calls, .. } = witnesses;
+        let Witnesses { recorder, clock, streams, tool_calls, diverged, .. } = witnesses;
         // Without a clock the writers would wait for a start that never came.
         drop(clock);
         let ended = tokio::time::timeout(DRAIN, streams.finish()).await;
@@ -245,7 +249,14 @@ impl Sitting<'_> {
             malformed: reader.malformed,
         };
         let artifact = outcome.artifacts.first().map_or(&ArtifactState::Missing, |it| &it.state);
-        outcome.ending = ending::decide(stopped, deadline, post_mortem, &reader.verdict, artifact);
+        outcome.ending = ending::decide(
+            stopped,
+            deadline,
+            post_mortem,
+            &reader.verdict,
+            diverged.borrow().as_deref(),
+            artifact,
+        );
         outcome.exit = stopped.exit();
         recorder.event(Instant::now(), Source::Runner, EventKind::TurnFinished { usage: reader.usage });
         Ok(())
@@ -304,11 +315,9 @@ impl Sitting<'_> {
             // The guest may have been too busy to tell the rest.
             outcome.resources.oom_kills = outcome.resources.oom_kills.or(end.oom_kills);
         }
-        let text = format!("{}; {}", describe(stopped), describe_freeze(freeze, deadline));
+        let text = format!("{}; {}", stop(stopped), describe_freeze(freeze, deadline));
         witnesses.recorder.event(freeze.at, Source::Runner, EventKind::Notice { text });
-        if let Some(late) = late.filter(|it| it.exchanges_cut > 0 || it.late_bytes > 0) {
-            let text =
-                format!("{} model exchanges cut, {} bytes dropped", late.exchanges_cut, late.late_bytes);
+        for text in late.iter().flat_map(closed) {
             witnesses.recorder.notice(text);
         }
 
@@ -363,6 +372,7 @@ impl Sitting<'_> {
                         return Stopped::Limit(limit);
                     }
                 }
+                Ok(()) = witnesses.diverged.changed() => return Stopped::Diverged,
                 _ = progress.tick() => self.tell_progress(witnesses, &mut told),
             }
         }
@@ -411,30 +421,6 @@ fn note_freeze(outcome: &mut Outcome, freeze: Freeze, deadline: Instant) {
             cpu_throttled_ms: usage.throttled_ms,
             forks_refused: usage.forks_refused,
         };
-    }
-}
-
-fn describe(stopped: Stopped) -> String {
-    match stopped {
-        Stopped::Exited(end) => format!("the agent ended with {}", end.status),
-        Stopped::RoomGone => "the container ended".to_owned(),
-        Stopped::Deadline => "the budget ran out".to_owned(),
-        Stopped::Limit(limit) => format!("a limit was exceeded: {limit:?}"),
-        Stopped::Cancelled => "the run was cancelled".to_owned(),
-    }
-}
-
-fn describe_freeze(freeze: Freeze, deadline: Instant) -> String {
-    let kind = match freeze.kind {
-        FreezeKind::Paused => "frozen (paused)",
-        FreezeKind::Stopped => "frozen (stopped)",
-        FreezeKind::None => "could not be frozen",
-        FreezeKind::Empty => "nothing was left running",
-        FreezeKind::Gone => "the container was gone before it could be frozen",
-    };
-    match freeze.at.checked_duration_since(deadline) {
-        Some(after) => format!("{kind} {} ms after the deadline", after.as_millis()),
-        None => kind.to_owned(),
     }
 }
 

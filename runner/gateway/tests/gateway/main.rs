@@ -3,5 +3,6 @@
 
 mod live;
 mod network;
+mod replay;
 mod scripted;
 mod support;

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use proctor_traces::{OffsetMs, Source, Timestamp, ToolCall, ToolResult, WireFormat};
 use serde_json::json;
 
@@ -36,6 +38,9 @@ fn exchange(id: u64, [start, first, end]: [i64; 3], how: ExchangeEnd) -> Exchang
         fingerprint: None,
         usage: Some(Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() }),
         step: None,
+        divergence: None,
+        headers: BTreeMap::new(),
+        truncated: false,
         request: Digest::of(b""),
         request_bytes: 0,
         response: Digest::of(b""),

@@ -20,6 +20,7 @@ use crate::environment::Environment;
 use crate::failure::Failure;
 use crate::laboratory::absolute;
 use crate::printing::quoted;
+use crate::recordings;
 
 /// The experiment: of the run that is joined, or of file and flags.
 pub(super) fn resolved(args: &RunArgs) -> Result<Resolved, Failure> {
@@ -86,6 +87,9 @@ struct Printed<'a> {
     tasks: Vec<&'a str>,
     /// Trials by method.
     trials: Vec<Counted<'a>>,
+    /// What recordings are played.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    recordings: Vec<recordings::Listed>,
     /// What the open trials will take, if there is a run to tell it from.
     estimate: Option<Estimate>,
     /// What this machine lacks to run it: agent CLIs, keys.
@@ -111,6 +115,7 @@ pub(super) fn print(
     for lack in &lacks {
         eprintln!("warning: {lack}");
     }
+    let recordings = recordings::of_experiment(experiment)?;
     let run = args.out.as_deref().filter(|out| out.join("run.json").is_file());
     let run = run.map(RunDir::open).transpose()?;
     let trials = counts(experiment, tasks, run.as_ref())?;
@@ -133,6 +138,7 @@ pub(super) fn print(
             origins: origins.map(|(path, origin)| (path.as_str(), origin.to_string())).collect(),
             tasks: tasks.iter().map(|task| task.id().as_str()).collect(),
             trials,
+            recordings,
             estimate,
             lacks,
         })?;
@@ -140,6 +146,9 @@ pub(super) fn print(
     }
     println!("{}", settings(resolved));
     println!("{}", trial_table(&trials, estimate.as_ref()));
+    for recording in &recordings {
+        println!("{recording}");
+    }
     println!("{}", sum(experiment, tasks.len(), &trials));
     println!("{}", describe(estimate.as_ref(), args.pilot.is_some()));
     Ok(ExitCode::SUCCESS)
