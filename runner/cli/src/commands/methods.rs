@@ -45,7 +45,9 @@ pub(crate) fn look_over(experiment: &Experiment, environment: &Environment) -> R
             lacks.insert(failure.in_a_line());
         }
         let is_control = harness.as_ref().is_some_and(|it| CONTROLS.contains(&it.kind()));
-        let Some(model) = method.model.as_ref().filter(|it| !it.is_script() && !is_control) else { continue };
+        // Scripts and recordings need neither provider nor key.
+        let asks = |model: &&ModelId| !model.is_script() && model.recording().is_none() && !is_control;
+        let Some(model) = method.model.as_ref().filter(asks) else { continue };
         let file = method.providers.as_deref();
         let provider = match &harness {
             Some(harness) => provider_for(model.provider(), &**harness, file)?,
