@@ -58,7 +58,7 @@ pub(crate) fn names_of_providers(
     {
         return Ok(());
     }
-    let asked: BTreeSet<&str> = models(experiment).map(crate::ModelId::provider).collect();
+    let asked: BTreeSet<&str> = models(experiment).map(ModelId::provider).collect();
     match schedule.provider_jobs.keys().find(|name| !asked.contains(name.as_str())) {
         Some(name) => {
             let path = [Key("schedule"), Key("provider_jobs"), Key(name)];
@@ -75,10 +75,9 @@ fn names_of_models(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), E
         return Ok(());
     }
     let used: BTreeSet<String> = models(experiment).map(ToString::to_string).collect();
-    let scripted = models(experiment).any(crate::ModelId::is_script);
+    let scripted = models(experiment).any(ModelId::is_script);
     // `script` stands for whatever model its agent asks for.
-    let is_used =
-        |model: &&crate::ModelId| used.contains(&model.to_string()) || scripted && model.is_script();
+    let is_used = |model: &&ModelId| used.contains(&model.to_string()) || scripted && model.is_script();
     match experiment.prices.keys().find(|model| !is_used(model)) {
         Some(model) => {
             let name = model.to_string();
@@ -99,7 +98,7 @@ fn are_typed(experiment: &Experiment, layers: &Layers<'_>) -> bool {
     experiment.methods.iter().any(|method| typed(method, "harness") || typed(method, "model"))
 }
 
-fn models(experiment: &Experiment) -> impl Iterator<Item = &crate::ModelId> {
+fn models(experiment: &Experiment) -> impl Iterator<Item = &ModelId> {
     experiment.methods.iter().filter_map(|method| method.model.as_ref())
 }
 
