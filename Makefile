@@ -3,6 +3,7 @@
 CARGO   ?= cargo
 PROCTOR := target/debug/proctor
 DEMO    ?= runs/demo
+FUZZ_SECONDS ?= 600
 
 .DEFAULT_GOAL := help
 
@@ -43,6 +44,10 @@ test-slurm: setup ## Test `proctor slurm` on a Slurm of one node on this machine
 .PHONY: test-litellm
 test-litellm: setup ## Test agents behind a LiteLLM proxy, which this installs (750 MB); not part of `make test`
 	bash tests/litellm/run.sh
+
+.PHONY: fuzz
+fuzz: ## Fuzz every reader of session files, streams and scripts, FUZZ_SECONDS each
+	PROCTOR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --locked --release --package proctor-tests --test fuzz -- --nocapture
 
 .PHONY: test-atif
 test-atif: build ## Validate exported trajectories by the validator of their format, which this installs into target/
