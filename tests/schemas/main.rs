@@ -13,7 +13,7 @@ use proctor_judge::pixel::Verdict;
 use proctor_render::RenderRecord;
 use proctor_store::{Outcome, RunRecord, Score, TryRecord};
 use proctor_tasks::{Annotations, Pictures, TaskFile};
-use proctor_traces::{Exchange, TraceEvent};
+use proctor_traces::{Exchange, Trace, TraceEvent};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
@@ -24,6 +24,10 @@ fn schemas() -> BTreeMap<&'static str, String> {
         ("outcome.schema.json", written::<Outcome>("outcome.json")),
         ("try.schema.json", written::<TryRecord>("tries/<n>/try.json")),
         ("trace-event.schema.json", written::<TraceEvent>("a line of trace.jsonl")),
+        (
+            "trace.schema.json",
+            written::<Trace>("what `proctor trace show --json` prints: a trace joined from all witnesses"),
+        ),
         ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
         ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),

@@ -1,6 +1,7 @@
 //! Each generation of each agent's records gives exactly the calls that were written into the fixtures. The fixtures are
 //! made by hand: after real files where a capture exists (`captures`), after descriptions of the format where none does
-//! (Codex rollouts 1 to 3, code mode with several operations, Claude Code to 2.1.1x, sub-agents of both).
+//! (Codex rollouts 1 to 3, code mode with several operations, Claude Code to 2.1.1x, sub-agents of both, what Codex prints of
+//! later kinds). The content of all of them is made up.
 
 #![expect(
     clippy::unwrap_used,
@@ -261,6 +262,133 @@ fn a_resumed_claude_goes_on_counting_by_model_and_not_by_result() {
     assert_eq!(records.usage.total, tokens(30 + 300, 300, 19, 0));
     assert_eq!((records.turns, records.calls.last().unwrap().turn), (2, 2));
     assert_eq!(shown(&records.calls).last().unwrap(), "toolu_9 Bash `ls` declined 5..6");
+}
+
+#[test]
+fn what_codex_prints_of_later_kinds() {
+    let records = read("codex-exec-late");
+    assert_eq!(
+        shown(&records.calls),
+        [
+            "turn-1/item_1.1 update_plan ok -..-",
+            "turn-1/item_3 spawn_agent ok -..-",
+            "turn-1/item_4 web_search ok -..-",
+            "turn-1/item_1.2 update_plan ok -..-",
+            "turn-2/item_0 exec_command `ls` ok 0 -..-",
+            "turn-2/item_1 exec_command `make` unfinished -..-"
+        ]
+    );
+    assert_eq!(records.counts.unknown.keys().collect::<Vec<_>>(), ["request_user_input"]);
+    assert_eq!((records.turns, records.counts.malformed), (2, 0));
+    assert!(records.usage.is_lower_bound, "it ended without a word");
+}
+
+#[test]
+fn claude_transcripts_with_records_of_its_own_affairs() {
+    let records = read("claude-transcript-late");
+    assert_eq!(
+        shown(&records.calls),
+        ["toolu_a Bash `ls` failed 2 1.01..0.9", "toolu_b Read `/work/source.png` ok +1 1.02..2"]
+    );
+    assert_eq!(records.usage.total, tokens(110, 100, 5, 0), "one message, told of four times");
+    assert_eq!(said(&records, SaidKind::Prompt), ["Draw it."]);
+    assert_eq!((records.counts.unknown_total(), records.counts.malformed), (0, 0), "{:?}", records.counts);
+}
+
+#[test]
+fn opencode_streams() {
+    let records = read("opencode");
+    assert_eq!(records.format, Format::Opencode);
+    assert_eq!(
+        shown(&records.calls),
+        [
+            "call_a bash `dot -Tpng a.dot` failed 1 1..2.4",
+            "call_b read `/work/source.png` ok +1 2.6..2.9",
+            "call_c grep ok 4..4.5",
+            "call_d bash `rm -rf /` declined 5.5..5.6"
+        ]
+    );
+    assert_eq!(records.calls[2].agent.as_deref(), Some("ses_child"), "another session is a sub-agent");
+    assert_eq!(records.usage.total, tokens(160, 50, 25, 5));
+    assert_eq!(said(&records, SaidKind::Notice), ["overloaded"]);
+    assert_eq!(records.counts.unknown.keys().collect::<Vec<_>>(), ["hologram"]);
+}
+
+#[test]
+fn gemini_streams_and_sessions() {
+    let stream = read("gemini-stream");
+    assert_eq!(stream.format, Format::GeminiStream);
+    assert_eq!(
+        shown(&stream.calls),
+        [
+            "run-1 run_shell_command `ls` failed 1..2.5",
+            "read-2 read_file `/work/source.png` ok 1.1..2",
+            "run-3 run_shell_command `sleep 99` unfinished 3..-"
+        ]
+    );
+    assert_eq!(said(&stream, SaidKind::Text), ["I look."]);
+    assert_eq!(stream.usage.total, tokens(100, 40, 35, 5));
+    let session = read("gemini-session");
+    assert_eq!(session.format, Format::GeminiSession);
+    assert_eq!(
+        shown(&session.calls),
+        [
+            "run-1 run_shell_command `ls` failed 0.9..2.5",
+            "read-2 read_file `/work/source.png` ok +1 3..3.2",
+            "run-3 run_shell_command `sleep 99` unfinished 3..-"
+        ]
+    );
+    // Messages are told of again and again; what sets up the conversation is nobody's prompt.
+    assert_eq!((said(&session, SaidKind::Prompt), session.turns), (vec!["Draw it."], 1));
+    assert_eq!(said(&session, SaidKind::Reasoning), ["Look first."]);
+    assert_eq!(session.usage.total, tokens(100, 40, 25, 5));
+    assert_eq!(session.counts.unknown.keys().collect::<Vec<_>>(), ["hologram"]);
+    let joined = join(&["gemini-session", "gemini-stream"]);
+    assert_eq!((joined.calls.len(), joined.turns), (3, 1));
+}
+
+#[test]
+fn qwen_streams_and_sessions() {
+    let stream = read("qwen-stream");
+    assert_eq!(stream.format, Format::QwenStream);
+    assert_eq!(
+        shown(&stream.calls),
+        ["call_a run_shell_command `ls` failed -..-", "call_b read_file `/work/source.png` unfinished -..-"]
+    );
+    let session = read("qwen-session");
+    assert_eq!(session.format, Format::QwenSession);
+    assert_eq!(
+        shown(&session.calls),
+        [
+            "call_a run_shell_command `ls` failed 2 1.2..2.51",
+            "call_b read_file `/work/source.png` unfinished 3..-"
+        ]
+    );
+    assert_eq!(session.usage.total, tokens(300, 40, 50, 5));
+    assert_eq!(session.counts.unknown.keys().collect::<Vec<_>>(), ["system/dream_journal"]);
+    let joined = join(&["qwen-session", "qwen-stream"]);
+    assert_eq!((joined.calls.len(), joined.turns), (2, 1));
+}
+
+#[test]
+fn pi_streams_and_sessions() {
+    let stream = read("pi-stream");
+    assert_eq!(stream.format, Format::PiStream);
+    assert_eq!(
+        shown(&stream.calls),
+        ["call_a bash `ls` failed 1..2.5", "call_b read `/work/source.png` unfinished 3..-"]
+    );
+    assert_eq!(stream.usage.total, tokens(300, 40, 50, 0));
+    let session = read("pi-session");
+    assert_eq!(session.format, Format::PiSession);
+    assert_eq!(
+        shown(&session.calls),
+        ["call_a bash `ls` failed 1.5..2.5", "call_b read `/work/source.png` unfinished 3.1..-"]
+    );
+    assert_eq!(session.usage.total, tokens(300, 40, 50, 0));
+    assert_eq!(said(&session, SaidKind::Notice), ["overloaded", "the conversation was compacted"]);
+    let joined = join(&["pi-session", "pi-stream"]);
+    assert_eq!((joined.calls.len(), joined.turns), (2, 1));
 }
 
 #[test]

@@ -9,19 +9,28 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}.jsonl", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-const FIXTURES: [&str; 12] = [
+const FIXTURES: [&str; 21] = [
     "claude-agent-a1b2",
     "claude-stream",
     "claude-transcript-1.0",
     "claude-transcript-2.1",
+    "claude-transcript-late",
     "codex-exec-3",
     "codex-exec-5",
+    "codex-exec-late",
     "codex-rollout-1",
     "codex-rollout-2",
     "codex-rollout-3",
     "codex-rollout-4",
     "codex-rollout-4-child",
     "codex-rollout-5",
+    "gemini-session",
+    "gemini-stream",
+    "opencode",
+    "pi-session",
+    "pi-stream",
+    "qwen-session",
+    "qwen-stream",
 ];
 
 fn calls(bytes: &[u8]) -> Vec<(String, ToolStatus)> {
