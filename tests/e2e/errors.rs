@@ -198,7 +198,7 @@ fn a_run_with_another_plan() {
           method nop: budget was 1800 s, now 60 s
         hint: a run keeps its plan: use another --out for another one, or the old arguments to continue
         exit status 2
-        "#)
+        "#);
     });
     assert_eq!(fs::read(attempt.out().join("run.json")).unwrap(), before);
 }

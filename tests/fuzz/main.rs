@@ -5,7 +5,12 @@
 //! A plain `cargo test` makes a fixed number of inputs. `make fuzz` goes on for as long as `PROCTOR_FUZZ_SECONDS` says, from a
 //! seed that changes with each run; `PROCTOR_FUZZ_SEED` repeats one. The input that fails is kept, and its place told.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test that is how a failure shows")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "in a test that is how a failure shows, and how much was made"
+)]
 
 mod driver;
 mod mutate;
