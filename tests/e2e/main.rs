@@ -21,6 +21,7 @@ mod errors;
 mod full_disk;
 mod hostile;
 mod joined;
+mod judged;
 mod labeller;
 mod live;
 mod plans;

@@ -42,7 +42,7 @@ async fn run(cli: Cli, environment: &Environment) -> Result<ExitCode, Failure> {
     match cli.verb {
         Verb::Run(args) => commands::run::run(args, environment).await,
         Verb::Render(args) => commands::render::render(args, environment).await,
-        Verb::Judge(args) => commands::judge::run(&args),
+        Verb::Judge(args) => commands::judge::run(&args, environment).await,
         Verb::Compare(args) => commands::compare::run(&args),
         Verb::Tasks(verb) => commands::tasks::tasks(verb, environment).await,
         Verb::Harness(verb) => commands::harness::harness(verb, environment),

@@ -1,11 +1,13 @@
-//! How far a picture is from another, and the judge that needs no model.
+//! How far a picture is from another, and the judges.
 //!
 //! From the bottom up: [`Picture`] (pixels as every measure sees them), [`metrics`] (SSIM, PSNR, MAE, MSE of two pictures of
 //! one size), [`canvas`] (how pictures of other sizes come to one size), [`compare`] (two pictures for a person), [`pixel`]
-//! (a candidate against the hidden reference, point by point). `docs/judging.md` has the formulas.
+//! (a candidate against the hidden reference, point by point). Beside it [`vision`]: what a vision model is asked, and how its
+//! reply is read. `docs/judging.md` has the formulas and rules.
 //!
-//! Nothing here knows a model, starts anything or prints.
+//! Nothing here asks a model, starts anything or prints.
 
+mod candidate;
 pub mod canvas;
 mod colour;
 pub mod compare;
@@ -13,7 +15,9 @@ pub mod metrics;
 mod picture;
 pub mod pixel;
 mod resample;
+pub mod vision;
 
+pub use candidate::{Failure, JudgeError};
 pub use picture::{MAX_PICTURE_BYTES, Picture, PictureError, Size};
 
 /// A count or a length as a number to calculate with.

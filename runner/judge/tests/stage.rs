@@ -7,9 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use proctor_judge::Picture;
-use proctor_judge::pixel::{
-    Failure, Flag, JudgeError, Reason, Reference, Settings, Standing, Verdict, judge, look, pictures,
-};
+use proctor_judge::pixel::{Flag, Reason, Reference, Settings, Standing, Verdict, judge, look, pictures};
+use proctor_judge::{Failure, JudgeError};
 use proctor_store::{
     ArtifactRecord, Digests, Outcome, Resources, RunDir, RunRecord, Score, StreamCounts, TaskFacts, Timing,
     TrialDir,
@@ -175,7 +174,13 @@ fn each_thing_that_does_not_fit_is_an_error_of_its_own() {
         domain_quality: None,
     };
     fs::write(stage.trial.score_path(), serde_json::to_vec(&other).unwrap()).unwrap();
-    assert!(matches!(stage.look(), Err(JudgeError::OtherJudge(judge)) if judge == "a vision model"));
+    let verdict = stage.judge().unwrap();
+    // Each keeps its own: the first has the trial's, the next stands beside it.
+    assert_eq!(stage.trial.score().unwrap().as_ref(), Some(&other));
+    let ours = stage.trial.score_by(&Verdict::signature()).unwrap();
+    assert_eq!(ours, Some(verdict.score()));
+    assert_eq!(stage.trial.scores().unwrap().len(), 2);
+    assert!(matches!(stage.look(), Ok(Standing::Current)));
 }
 
 #[test]

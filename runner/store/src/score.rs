@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use proctor_traces::Digest;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -106,10 +107,30 @@ impl Score {
     }
 }
 
-impl TrialDir {
-    /// Its marks; none while it is not judged.
-    pub fn score(&self) -> Result<Option<Score>, StoreError> {
-        let path = self.score_path();
+/// Where the marks of one judge of a trial are kept, and the evidence for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarksPlace {
+    folder: PathBuf,
+}
+
+impl MarksPlace {
+    /// `verdict.json`.
+    pub fn verdict(&self) -> PathBuf {
+        self.folder.join("verdict.json")
+    }
+
+    /// `score.json`.
+    pub fn score(&self) -> PathBuf {
+        self.folder.join("score.json")
+    }
+
+    /// Makes the folder, if it is not there.
+    pub fn make(&self) -> Result<(), StoreError> {
+        std::fs::create_dir_all(&self.folder).map_err(StoreError::io("creating", &self.folder))
+    }
+
+    fn read(&self) -> Result<Option<Score>, StoreError> {
+        let path = self.score();
         let score: Score = match read_json(&path, "score") {
             Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(None);
@@ -118,6 +139,47 @@ impl TrialDir {
         };
         check_schema(&path, "score", score.schema, Score::SCHEMA)?;
         Ok(Some(score))
+    }
+}
+
+impl TrialDir {
+    /// Its marks by whoever judged it first; none while it is not judged.
+    pub fn score(&self) -> Result<Option<Score>, StoreError> {
+        self.first_marks().read()
+    }
+
+    /// Its marks by `judge`; none if that judge has not judged it.
+    pub fn score_by(&self, judge: &str) -> Result<Option<Score>, StoreError> {
+        let marks = self.marks_of(judge)?.read()?;
+        Ok(marks.filter(|it| it.judge == judge))
+    }
+
+    /// Where `judge` keeps its marks: who judges a trial first has `verdict.json` and `score.json` of the trial itself, each
+    /// other a folder below `judges/`.
+    pub fn marks_of(&self, judge: &str) -> Result<MarksPlace, StoreError> {
+        let first = self.first_marks();
+        let taken = first.read()?.is_some_and(|it| it.judge != judge);
+        Ok(if taken {
+            MarksPlace { folder: self.path().join("judges").join(folder_name(judge)) }
+        } else {
+            first
+        })
+    }
+
+    /// All marks that it has, one set for each judge.
+    pub fn scores(&self) -> Result<Vec<Score>, StoreError> {
+        let mut scores: Vec<Score> = self.score()?.into_iter().collect();
+        let entries = std::fs::read_dir(self.path().join("judges")).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|it| it.path()).collect();
+        folders.sort();
+        for folder in folders {
+            scores.extend(MarksPlace { folder }.read()?);
+        }
+        Ok(scores)
+    }
+
+    fn first_marks(&self) -> MarksPlace {
+        MarksPlace { folder: self.path().to_owned() }
     }
 
     /// Where the evidence for its marks is kept.
@@ -129,6 +191,13 @@ impl TrialDir {
     pub fn score_path(&self) -> PathBuf {
         self.path().join("score.json")
     }
+}
+
+/// The name of a judge as that of a folder: what is kept of it is readable, and its digest tells apart what is then alike.
+fn folder_name(judge: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+    let readable: String = judge.chars().take(60).map(plain).collect();
+    format!("{}-{}", readable.trim_start_matches('.'), Digest::of(judge.as_bytes()).short())
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ mod verdict;
 pub use judge::{Findings, InBox, OutOfBox, Reference};
 pub use mask::Mask;
 pub use point::{PointVerdict, Reason};
-pub use trial::{JudgeError, Standing, Work, judge, look, pictures};
-pub use verdict::{Failure, Flag, Inputs, JUDGE, Verdict};
+pub use trial::{Standing, Work, judge, look, pictures};
+pub use verdict::{Flag, Inputs, JUDGE, Verdict};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,57 +2,13 @@
 
 use std::path::PathBuf;
 
-use proctor_store::{Outcome, StoreError, TrialDir, read_json, write_json};
+use proctor_store::{MarksPlace, Score, StoreError, TrialDir, read_json, write_json};
 use proctor_tasks::Task;
-use proctor_traces::{ArtifactState, Digest, Ending, ModelCause};
-use serde::Deserialize;
+use proctor_traces::Digest;
 
-use super::{Failure, Flag, Inputs, JUDGE, PointVerdict, Reference, Settings, Verdict};
-use crate::metrics::MetricError;
-use crate::{Picture, PictureError};
-
-/// Why a trial, or all of a task, could not be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum JudgeError {
-    /// A file of the run cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A picture cannot be read.
-    #[error("{path}", path = path.display())]
-    Picture {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: PictureError,
-    },
-    /// Pictures cannot be measured.
-    #[error(transparent)]
-    Metric(#[from] MetricError),
-    /// There is an artifact, and nothing says how it renders.
-    #[error("its artifact has not been rendered")]
-    NotRendered,
-    /// What is in `render/` is not what `render.json` says.
-    #[error("its rendering is {0}")]
-    Rendering(&'static str),
-    /// There is a verdict of somebody else, which is not thrown away.
-    #[error("it has been judged by {0}")]
-    OtherJudge(String),
-}
-
-/// The part of `render.json` that counts here.
-#[derive(Deserialize)]
-struct RenderPart {
-    status: String,
-    source: Digest,
-    digest: Option<Digest>,
-}
-
-/// The part of a verdict that says whose it is.
-#[derive(Deserialize)]
-struct Whose {
-    judge: String,
-}
+use super::{Flag, Inputs, JUDGE, PointVerdict, Reference, Settings, Verdict};
+use crate::PictureError;
+use crate::candidate::{Failure, JudgeError, candidate, digest_of_points, not_the_solvers, read};
 
 /// How a trial stands with this judge.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,22 +39,18 @@ pub fn look(
     settings: &Settings,
 ) -> Result<Standing, JudgeError> {
     let Some(outcome) = folder.outcome()? else { return Ok(Standing::Pending) };
-    match outcome.ending {
-        Ending::Cancelled
-        | Ending::InfraError { .. }
-        | Ending::ModelError { cause: ModelCause::Provider, .. } => {
-            return Ok(Standing::NotTheSolvers(outcome.ending.name()));
-        }
-        _ => {}
+    if let Some(ending) = not_the_solvers(&outcome) {
+        return Ok(Standing::NotTheSolvers(ending));
     }
     let (candidate, failure) = candidate(folder, &outcome)?;
     let [source, target] = pictures;
     let inputs = Inputs { candidate, source, target, points: digest_of_points(task) };
     let task_changed = outcome.digests.task != task.digest();
-    if let Some(verdict) = verdict(folder)?
+    let place = place(folder)?;
+    if let Some(verdict) = verdict(&place)
         && verdict.is_current(&inputs, failure.as_ref(), settings)
         && verdict.flags.contains(&Flag::TaskChanged) == task_changed
-        && folder.score()?.is_some_and(|score| score == verdict.score())
+        && read_json::<Score>(&place.score(), "score").is_ok_and(|score| score == verdict.score())
     {
         return Ok(Standing::Current);
     }
@@ -147,58 +99,23 @@ pub fn judge(
         flags,
     };
     // The verdict is last: where it is current, the marks are.
-    write_json(&folder.score_path(), &verdict.score())?;
-    write_json(&folder.verdict_path(), &verdict)?;
+    let place = place(folder)?;
+    place.make()?;
+    write_json(&place.score(), &verdict.score())?;
+    write_json(&place.verdict(), &verdict)?;
     Ok(verdict)
 }
 
-/// Reads a picture of a task or a trial.
-fn read(path: PathBuf) -> Result<(Picture, Digest), JudgeError> {
-    Picture::read(&path).map_err(|source| JudgeError::Picture { path, source })
+/// Where this judge keeps its marks; those by an older version of its rules are replaced.
+fn place(folder: &TrialDir) -> Result<MarksPlace, StoreError> {
+    let ours =
+        folder.scores()?.into_iter().map(|it| it.judge).find(|it| it.starts_with(&format!("{JUDGE}/")));
+    folder.marks_of(&ours.unwrap_or_else(Verdict::signature))
 }
 
-/// What there is to judge: the digest of the picture, or why there is none.
-fn candidate(folder: &TrialDir, outcome: &Outcome) -> Result<(Option<Digest>, Option<Failure>), JudgeError> {
-    let artifact = outcome.artifacts.iter().find_map(|it| match it.state {
-        ArtifactState::Present { digest, .. } => Some(digest),
-        _ => None,
-    });
-    let Some(artifact) = artifact else { return Ok((None, Some(Failure::NoArtifact))) };
-    let record = folder.render().join("render.json");
-    let record: RenderPart = match read_json(&record, "rendering") {
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            return Err(JudgeError::NotRendered);
-        }
-        read => read?,
-    };
-    if record.source != artifact {
-        return Err(JudgeError::Rendering("that of another artifact"));
-    }
-    match (record.status.as_str(), record.digest) {
-        ("rendered", Some(digest)) => Ok((Some(digest), None)),
-        ("rendered", None) => Err(JudgeError::Rendering("without a picture")),
-        (status, _) => Ok((None, Some(Failure::Render(status.chars().take(40).collect())))),
-    }
-}
-
-/// The verdict of this judge, if there is one that can be read. That of another judge is an error.
-fn verdict(folder: &TrialDir) -> Result<Option<Verdict>, JudgeError> {
-    let path = folder.verdict_path();
-    match read_json::<Whose>(&path, "verdict") {
-        Ok(whose) if whose.judge != JUDGE => return Err(JudgeError::OtherJudge(whose.judge)),
-        Err(StoreError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-        // One of an older format, or broken, is made anew.
-        _ => return Ok(read_json(&path, "verdict").ok()),
-    }
-    match folder.score() {
-        Ok(Some(score)) if !score.judge.starts_with(JUDGE) => Err(JudgeError::OtherJudge(score.judge)),
-        _ => Ok(None),
-    }
-}
-
-fn digest_of_points(task: &Task) -> Digest {
-    // Numbers and texts are always written.
-    Digest::of(&serde_json::to_vec(&task.hidden.annotations.scoring_points).unwrap_or_default())
+/// The verdict that is there. One of an older format, or broken, is made anew.
+fn verdict(place: &MarksPlace) -> Option<Verdict> {
+    read_json(&place.verdict(), "verdict").ok()
 }
 
 /// Digests of the source and the target picture of a task, for [`look`].

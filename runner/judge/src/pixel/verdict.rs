@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Findings, PointVerdict, Settings};
+use crate::candidate::Failure;
 
 /// The name of this judge.
 pub const JUDGE: &str = "pixel";
@@ -45,16 +46,6 @@ pub struct Inputs {
     pub target: Digest,
     /// The scoring points, as JSON.
     pub points: Digest,
-}
-
-/// Why there is no picture.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Failure {
-    /// The solver left no artifact.
-    NoArtifact,
-    /// It cannot be rendered: the status in `render.json`.
-    Render(String),
 }
 
 /// What should be known beside a verdict.

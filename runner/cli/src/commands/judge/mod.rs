@@ -1,22 +1,28 @@
 //! `proctor judge`: marks what was rendered. A stage of its own: it reads a run, and can be done again.
 
+mod vision;
+
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use clap::{Args, ValueEnum};
-use proctor_judge::pixel::{Failure as NoPicture, JudgeError, Reference, Settings, Standing, Verdict};
+use clap::Args;
+use proctor_judge::pixel::{Reference, Settings, Standing, Verdict};
 use proctor_judge::pixel::{judge as judge_trial, look, pictures};
+use proctor_judge::{Failure as NoPicture, JudgeError};
 use proctor_report::counted;
 use proctor_store::{RunDir, TrialDir};
 use proctor_tasks::Task;
 use serde_json::json;
 
 use super::print_json;
+use crate::asking::Answering;
+use crate::environment::Environment;
 use crate::failure::{Failure, Kind, chain};
 use crate::laboratory::processors;
 use crate::rendering::by_id;
@@ -25,6 +31,7 @@ const JUDGE_EXAMPLES: &str = "\
 Examples:
   proctor judge runs/first
   proctor judge runs/first --tasks tasks/samples -j 4
+  proctor judge runs/first --judge openai/gpt-5.5 --repeat 3 --order-swap
 
 Writes verdict.json and score.json of every trial that has an outcome. What was judged before from the same pictures and
 the same points is left alone. Marks of the pixel judge are not comparable with those of a vision model, nor with the paper.";
@@ -35,30 +42,70 @@ the same points is left alone. Marks of the pixel judge are not comparable with 
 pub(crate) struct JudgeArgs {
     /// The run; its artifacts must have been rendered
     run: PathBuf,
-    /// Who judges
-    #[arg(long, value_enum, default_value = "pixel")]
+    /// Who judges: `pixel`, which needs no model; PROVIDER/NAME, a vision model; or script:FILE, a scripted one
+    #[arg(long, value_name = "JUDGE", default_value = "pixel")]
     judge: Judge,
     /// The task packages of the run; where they were when it was started, if not given
     #[arg(long, value_name = "PATH", num_args = 1..)]
     tasks: Vec<PathBuf>,
-    /// Tasks judged at a time; as many as there are processors if not given
+    /// Tasks judged at a time, as many as there are processors if not given; of a vision model requests, 4 if not given
     #[arg(short = 'j', long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Print a line of JSON per trial
     #[arg(long)]
     json: bool,
+    /// File with more providers
+    #[arg(long, value_name = "FILE", help_heading = "Vision model")]
+    providers: Option<PathBuf>,
+    /// Level of reasoning that is asked for; `none` asks for none
+    #[arg(long, value_name = "LEVEL", default_value = "xhigh", help_heading = "Vision model")]
+    reasoning: Option<String>,
+    /// Most tokens of a reply, reasoning included
+    #[arg(long, value_name = "N", default_value_t = 64_000, help_heading = "Vision model")]
+    max_output_tokens: u32,
+    /// A field of each request, such as temperature=0; may be given again
+    #[arg(long, value_name = "KEY=VALUE", help_heading = "Vision model")]
+    set: Vec<String>,
+    /// Answers for each trial; the marks are those of the first, the others show how steady the judge is
+    #[arg(long, value_name = "K", default_value = "1", help_heading = "Vision model")]
+    repeat: NonZeroUsize,
+    /// Ask once more with candidate and reference in the other order
+    #[arg(long, help_heading = "Vision model")]
+    order_swap: bool,
 }
 
 /// Who judges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Judge {
-    /// Compares with the hidden reference, pixel by pixel; needs no model
+    /// Compares with the hidden reference, pixel by pixel; needs no model.
     Pixel,
+    /// Looks at the pictures.
+    Vision(Answering),
 }
 
-pub(crate) fn run(args: &JudgeArgs) -> Result<ExitCode, Failure> {
+impl FromStr for Judge {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "pixel" => Ok(Self::Pixel),
+            model => model.parse().map(Self::Vision).map_err(|_| {
+                "a judge is `pixel`, PROVIDER/NAME (a vision model), or script:FILE (a scripted one)"
+                    .to_owned()
+            }),
+        }
+    }
+}
+
+pub(crate) async fn run(args: &JudgeArgs, environment: &Environment) -> Result<ExitCode, Failure> {
+    match &args.judge {
+        Judge::Pixel => by_pixels(args),
+        Judge::Vision(who) => vision::run(args, who, environment).await,
+    }
+}
+
+fn by_pixels(args: &JudgeArgs) -> Result<ExitCode, Failure> {
     let run = RunDir::open(&args.run)?;
-    let Judge::Pixel = args.judge;
     let tasks: Vec<_> = packages(&run, &args.tasks)?.into_iter().map(Arc::new).collect();
     let jobs = args.jobs.map_or_else(processors, NonZeroUsize::get);
     let mut tally = Tally::default();
@@ -199,7 +246,7 @@ fn tell(folder: &TrialDir, came_of_it: &CameOfIt, json: bool) -> Result<(), Fail
     }
     match came_of_it {
         CameOfIt::Judged(verdict) => println!("{trial}: {}", in_words(verdict)),
-        CameOfIt::Error(message) => eprintln!("{trial}: error: {message}{}", hint(message, folder.path())),
+        CameOfIt::Error(message) => eprintln!("{trial}: error: {message}{}", hint(message)),
         CameOfIt::NotTheSolvers(ending) => println!("{trial}: not judged: {ending}"),
         CameOfIt::Current | CameOfIt::Pending => {}
     }
@@ -207,17 +254,8 @@ fn tell(folder: &TrialDir, came_of_it: &CameOfIt, json: bool) -> Result<(), Fail
 }
 
 /// What to do about an error, where there is one thing to do.
-fn hint(message: &str, folder: &Path) -> String {
-    if message == JudgeError::NotRendered.to_string() {
-        return "; `proctor render --run` does that".to_owned();
-    }
-    if message.starts_with("it has been judged by") {
-        return format!(
-            "; move {} and score.json away to have it judged anew",
-            folder.join("verdict.json").display()
-        );
-    }
-    String::new()
+fn hint(message: &str) -> &'static str {
+    if message == JudgeError::NotRendered.to_string() { "; `proctor render --run` does that" } else { "" }
 }
 
 fn in_words(verdict: &Verdict) -> String {
