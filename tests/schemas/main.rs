@@ -32,6 +32,10 @@ fn schemas() -> BTreeMap<&'static str, String> {
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
         ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),
         ("verdict.schema.json", written::<Verdict>("verdict.json")),
+        (
+            "vision-verdict.schema.json",
+            written::<proctor_judge::vision::Verdict>("verdict.json of a vision judge"),
+        ),
         ("score.schema.json", written::<Score>("score.json")),
         ("task.schema.json", read::<TaskFile>("task.toml")),
         ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),

@@ -54,8 +54,13 @@ struct Slot {
 }
 
 impl Rows {
-    /// Reads all planned trials of a run.
+    /// Reads all planned trials of a run, with the marks of whoever judged each first.
     pub fn read(run: &RunDir, depth: Depth) -> Result<Self, StoreError> {
+        Self::read_by(run, depth, None)
+    }
+
+    /// The same with the marks of `judge`.
+    pub fn read_by(run: &RunDir, depth: Depth, judge: Option<&str>) -> Result<Self, StoreError> {
         let record = run.record()?;
         let tasks: Vec<Arc<TaskRecord>> = record.tasks.iter().cloned().map(Arc::new).collect();
         let methods = record.methods.len().max(1);
@@ -74,7 +79,7 @@ impl Rows {
                 method: at % methods,
             })
             .collect();
-        let reader = Reader { run, depth, image: &record.image.id, methods: &record.methods };
+        let reader = Reader { run, depth, judge, image: &record.image.id, methods: &record.methods };
         let readers = thread::available_parallelism().map_or(1, usize::from).min(MOST_READERS);
         let share = slots.len().div_ceil(readers).max(1);
         let mut rows = Vec::with_capacity(slots.len());
@@ -156,6 +161,7 @@ impl Slot {
 struct Reader<'a> {
     run: &'a RunDir,
     depth: Depth,
+    judge: Option<&'a str>,
     image: &'a str,
     methods: &'a [proctor_store::MethodRecord],
 }
@@ -218,7 +224,7 @@ impl Reader<'_> {
         };
         let (mut judged, mut score) = (Judged::No, None);
         if self.depth == Depth::Everything {
-            match folder.score() {
+            match self.judge.map_or_else(|| folder.score(), |judge| folder.score_by(judge)) {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     judged = if found.is_complete() { Judged::Yes } else { Judged::Partly };

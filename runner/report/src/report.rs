@@ -108,6 +108,8 @@ pub struct Report {
     pub image: String,
     /// How the rules are read.
     pub rules: Rules,
+    /// Who marked, by name; none where no judge has run.
+    pub judges: Vec<String>,
     /// Only trials for which this holds are in it.
     pub filter: Option<String>,
     /// Tasks of the plan.
@@ -193,10 +195,13 @@ impl Report {
             .iter()
             .map(|it| if it.facts.source.is_empty() { &*it.id } else { &*it.facts.source })
             .collect();
+        let judges: std::collections::BTreeSet<&str> =
+            rows.rows.iter().filter_map(|row| Some(&*row.ended()?.score.as_ref()?.judge)).collect();
         Self {
             run: record.name.clone(),
             version: record.version.clone(),
             image: record.image.id.clone(),
+            judges: judges.into_iter().map(str::to_owned).collect(),
             rules,
             filter,
             tasks: record.tasks.len(),

@@ -64,7 +64,7 @@ impl Report {
             head.push(format!("Only trials for which `{filter}` holds: E is those, not the plan."));
         }
         head.push(match self.rules.basis {
-            Basis::Judge => "Scored means: marked by the judge.".to_owned(),
+            Basis::Judge => self.marked_by(),
             Basis::Rendering => {
                 "No judge has run: \"scored\" means here that the artifact has a valid canonical rendering."
                     .to_owned()
@@ -82,6 +82,17 @@ impl Report {
             "Rules: VAO-Bench B.4 as in docs/accounting.md; {provider}; {recover}. Readings of ours: docs/vao-decisions.md, 9 to 14. Brackets: 95 % intervals."
         ));
         head
+    }
+
+    /// Who marked; and of a judge that knows one picture only, that its marks are no vision model's.
+    fn marked_by(&self) -> String {
+        let mut text = format!("Scored means: marked by {}.", self.judges.join(" and "));
+        if self.judges.iter().any(|it| it.starts_with("pixel/")) {
+            text.push_str(
+                " This is the pixel judge: its marks compare with one reference picture, and are not comparable with the paper's nor with a vision model's.",
+            );
+        }
+        text
     }
 
     fn remarks(&self) -> Vec<String> {

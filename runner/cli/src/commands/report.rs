@@ -44,6 +44,9 @@ pub(crate) struct ReportArgs {
     /// Succeed although trials are unresolved
     #[arg(long, help_heading = "Rules")]
     pub(crate) allow_incomplete: bool,
+    /// Whose marks count, by the name that the judge has in score.json; if not given, whoever judged first
+    #[arg(long, value_name = "JUDGE", help_heading = "Rules")]
+    pub(crate) judge: Option<String>,
     /// Print what counts as what, and nothing of a run
     #[arg(long, help_heading = "Rules", conflicts_with_all = ["run", "json", "csv", "curve"])]
     pub(crate) policy: bool,
@@ -98,7 +101,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     args.curve.iter().try_for_each(|path| CurveFormat::of(path).map(drop))?;
-    let rows = Rows::read(&RunDir::open(run)?, Depth::Everything)?;
+    let rows = Rows::read_by(&RunDir::open(run)?, Depth::Everything, args.judge.as_deref())?;
+    if let Some(wanted) = args.judge.as_deref().filter(|_| !rows.is_judged()) {
+        return Err(Failure::input(format!("no trial of this run has marks by `{wanted}`"))
+            .hint("judges name themselves at the end of `proctor judge`, and in score.json"));
+    }
     if let Some(filter) = &args.filter {
         let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
         if rows.select(&verdicts, filter)?.is_empty() {
