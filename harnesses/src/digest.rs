@@ -48,7 +48,7 @@ mod tests {
     fn it_changes_with_the_settings_and_the_command_and_with_nothing_else() {
         let plain = LaunchSettings::default();
         let retrying = LaunchSettings { max_retries: Some(2), ..LaunchSettings::default() };
-        for id in ["codex", "claude-code"] {
+        for id in ["codex", "claude-code", "gemini", "qwen", "pi"] {
             assert_eq!(digest(id, None, &plain), digest(id, None, &plain));
             assert_ne!(digest(id, None, &plain), digest(id, None, &retrying), "{id}");
         }

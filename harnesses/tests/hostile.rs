@@ -8,15 +8,17 @@ use proctor_harnesses::{HarnessId, StreamReader, split_command_line};
 use proctor_traces::{EventKind, ToolCallId};
 use proptest::prelude::*;
 
-fn readers() -> [Box<dyn StreamReader>; 2] {
-    ["codex", "claude-code"].map(|name| name.parse::<HarnessId>().unwrap().harness().stream())
+const CLIS: [&str; 6] = ["codex", "claude-code", "opencode", "gemini", "qwen", "pi"];
+
+fn readers() -> [Box<dyn StreamReader>; 6] {
+    CLIS.map(|name| name.parse::<HarnessId>().unwrap().harness().stream())
 }
 
 /// All fixtures as lines: what mutations start from.
 fn fixture_lines() -> Vec<Vec<u8>> {
     let root = format!("{}/tests/fixtures", env!("CARGO_MANIFEST_DIR"));
     let mut lines = Vec::new();
-    for folder in ["codex", "claude-code"] {
+    for folder in CLIS {
         for entry in std::fs::read_dir(format!("{root}/{folder}")).unwrap() {
             let bytes = std::fs::read(entry.unwrap().path()).unwrap();
             lines.extend(bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use pretty_assertions::assert_eq;
 use proctor_harnesses::{
-    HarnessName, InstallError, InstallSpec, InstallStep, Installed, KeptFile, NpmCommand, NpmPackage,
-    install, installed, verify,
+    HarnessName, InstallError, InstallSpec, InstallStep, Installed, KeptFile, KeptTree, NpmCommand,
+    NpmPackage, PackagePin, install, installed, verify,
 };
 use proctor_traces::Digest;
 
@@ -200,4 +200,65 @@ fn any_number_may_install_at_once() {
         }
     });
     assert_eq!(bench.tree(), WHOLE);
+}
+
+/// An `npm` that lays down a package with one inside it, a link, and files that nobody reads.
+const PACKAGES: &str = "mkdir -p node_modules/.bin node_modules/cli/dist node_modules/cli/node_modules/inner node_modules/other node_modules/node/bin\n\
+     printf program > node_modules/cli/dist/main.js\n\
+     printf types > node_modules/cli/dist/main.d.ts\n\
+     printf inner > node_modules/cli/node_modules/inner/index.js\n\
+     printf other > node_modules/other/index.js\n\
+     printf node > node_modules/node/bin/node\n\
+     ln -s ../cli/dist/main.js node_modules/.bin/cli\n\
+     ln -s /etc/passwd node_modules/cli/passwd\n\
+     chmod 700 node_modules/cli node_modules/node/bin/node\n\
+     printf '{}' > node_modules/.package-lock.json";
+
+fn tree_spec(digest: Digest) -> InstallSpec {
+    InstallSpec {
+        files: vec![KeptFile {
+            from: "node/bin/node".to_owned(),
+            to: "bin/node".to_owned(),
+            required: true,
+            pin: None,
+        }],
+        tree: Some(KeptTree {
+            except: vec!["node".to_owned()],
+            pins: vec![PackagePin { folder: "cli".to_owned(), digest }],
+        }),
+        before: Some("2026-11-30".to_owned()),
+        ..spec(None)
+    }
+}
+
+#[test]
+fn whole_packages_are_kept_without_links_and_compared_with_their_pins() {
+    let bench = Bench::new();
+    let npm = bench.npm(PACKAGES);
+    let own = Digest::of(b"program").to_string();
+    let pin = Digest::of_parts([("dist/main.js", own.as_bytes())]);
+
+    let error = bench.install(&tree_spec(Digest::of(b"another")), &npm).unwrap_err();
+    assert!(
+        matches!(&error, InstallError::Changed { path, found, .. } if path == Path::new("cli") && *found == pin),
+        "{error}"
+    );
+    assert_eq!(bench.tree(), Vec::<String>::new(), "nothing of it stays");
+
+    let done = bench.install(&tree_spec(pin), &npm).unwrap();
+    let files: Vec<&str> = done.manifest.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(
+        files,
+        [
+            "bin/node",
+            "node_modules/cli/dist/main.js",
+            "node_modules/cli/node_modules/inner/index.js",
+            "node_modules/other/index.js",
+        ]
+    );
+    assert!(!bench.tree().iter().any(|path| path.contains("passwd") || path.contains(".bin")));
+    let mode = |path: &str| fs::metadata(done.dir.join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!([mode("bin/node"), mode("node_modules/cli"), mode(files[1])], [0o755, 0o755, 0o644]);
+    assert!(bench.calls().iter().all(|call| call.contains("--before=2026-11-30")), "{:?}", bench.calls());
+    verify(&done).unwrap();
 }

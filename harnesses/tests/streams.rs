@@ -282,3 +282,112 @@ fn a_line_of_three_megabytes_is_one_event() {
     let garbage = reader("codex").line(text.as_bytes());
     assert!(matches!(&garbage[..], [EventKind::Raw { text: kept }] if kept.len() == 64 << 10));
 }
+
+#[test]
+fn opencode_tells_of_a_call_when_it_is_over() {
+    let (events, end) = read("opencode/parallel");
+    assert_eq!(
+        events,
+        [
+            "reasoning Look first.",
+            "text Two at once.",
+            r#"start call_b bash {"command":"exit 3"}"#,
+            r#"end call_b Failed exit 3 "oops" 4B"#,
+            r#"start call_a read {"filePath":"/work/ref.png"}"#,
+            r#"end call_a Ok "Image read" 13B"#,
+            "start call_c edit {}",
+            r#"end call_c Declined "The user rejected permission to use this tool" 45B"#,
+            "text Done.",
+        ]
+    );
+    assert_eq!(end.verdict, AgentVerdict::Finished);
+    assert_eq!((end.recognised, end.unknown, end.malformed), (10, 0, 0));
+    assert_eq!(end.session_id.as_deref(), Some("ses_1"));
+    assert_eq!(end.usage, Some(tokens(2100, 900, 65, 5)));
+}
+
+#[test]
+fn the_end_of_opencode_is_the_reason_of_its_last_step() {
+    let (events, end) = read("opencode/refused");
+    assert_eq!(events, ["notice no such key"]);
+    assert_eq!(end.verdict, model_failed(ModelCause::Request, "no such key"));
+    let (_, end) = read("opencode/cut");
+    let silence = "the provider's answer ended without saying why";
+    assert_eq!(end.verdict, model_failed(ModelCause::Provider, silence));
+    let (_, end) = read("opencode/killed");
+    assert_eq!(end.verdict, AgentVerdict::Silent, "a step that makes calls is no end");
+    assert_eq!((end.recognised, end.unknown, end.malformed), (2, 1, 1));
+}
+
+#[test]
+fn gemini_says_in_pieces_what_becomes_one_text() {
+    let (events, end) = read("gemini/tools");
+    assert_eq!(
+        events,
+        [
+            "text I will write the page.",
+            r#"start shell__1 run_shell_command {"command":"ls"}"#,
+            r#"start read__2 read_file {"file_path":"/work/none.png"}"#,
+            r#"end read__2 Failed "File not found." 15B"#,
+            r#"end shell__1 Ok "ref.png" 7B"#,
+            "text Done.",
+        ]
+    );
+    assert_eq!(end.verdict, AgentVerdict::Finished);
+    assert_eq!((end.recognised, end.unknown, end.malformed), (10, 0, 0));
+    assert_eq!(end.session_id.as_deref(), Some("aea8f02a-7bc1"));
+    assert_eq!(end.usage, Some(tokens(3000, 700, 160, 10)));
+
+    let (events, end) = read("gemini/refused");
+    assert_eq!(events.len(), 2, "{events:?}");
+    assert!(matches!(end.verdict, AgentVerdict::ModelFailed { cause: ModelCause::Request, .. }));
+
+    let (events, end) = read("gemini/killed");
+    let unfinished = [
+        r#"start shell__1 run_shell_command {"command":"make"}"#,
+        "text While it ru",
+        r#"end shell__1 Unfinished "" 0B"#,
+    ];
+    assert_eq!(events, unfinished);
+    assert_eq!(end.verdict, AgentVerdict::Silent);
+}
+
+#[test]
+fn qwen_counts_tokens_in_another_way_than_claude() {
+    let (events, end) = read("qwen/tools");
+    assert_eq!(
+        events,
+        [
+            "text I look.",
+            r#"start call_1 run_shell_command {"command":"ls"}"#,
+            r#"end call_1 Ok "ref.png" 7B"#,
+        ]
+    );
+    assert_eq!(end.verdict, AgentVerdict::Finished);
+    assert_eq!((end.recognised, end.unknown, end.malformed), (6, 0, 0));
+    assert_eq!(end.usage, Some(tokens(2000, 400, 60, 0)), "what was cached is part of the input");
+}
+
+#[test]
+fn pi_is_judged_by_the_last_message_of_the_model() {
+    let (events, end) = read("pi/retried");
+    assert_eq!(
+        events,
+        [
+            "notice 500 down",
+            "notice asking the model again (1 of 3): 500 down",
+            "reasoning Look first.",
+            "text Two at once.",
+            r#"start call_a bash {"command":"exit 3"}"#,
+            r#"start call_b read {"path":"ref.png"}"#,
+            r#"end call_b Ok "Read image\n[image image/png, 3 bytes]" 13B"#,
+            r#"end call_a Failed exit 3 "oops\n\nCommand exited with code 3" 32B"#,
+            "text Done.",
+        ]
+    );
+    assert_eq!(end.verdict, AgentVerdict::Finished);
+    assert_eq!((end.recognised, end.unknown, end.malformed), (17, 0, 0));
+    assert_eq!(end.usage, Some(tokens(2000, 400, 60, 0)));
+    let (_, end) = read("pi/given-up");
+    assert_eq!(end.verdict, model_failed(ModelCause::Provider, "429 slow down"));
+}

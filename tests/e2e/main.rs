@@ -1,6 +1,6 @@
 //! End-to-end tests: the real binary, real Docker, the real toolchain image, the real agent CLIs.
 //!
-//! They need what `make test` sets up: an engine that answers, the image, both CLIs in the cache, and the program
+//! They need what `make test` sets up: an engine that answers, the image, the CLIs in the cache, and the program
 //! itself beside this one (`cargo build -p proctor`). What is missing makes them fail, never pass.
 //!
 //! Map: [`support`] runs the binary and reads what it leaves · one module per concern.
@@ -24,6 +24,7 @@ mod joined;
 mod judged;
 mod labeller;
 mod live;
+mod more_agents;
 mod plans;
 mod preflight;
 mod replay;
