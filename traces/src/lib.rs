@@ -4,6 +4,7 @@
 //! Nothing in this crate runs anything. It holds the words that every other crate uses, so it depends on none of them.
 
 pub mod actions;
+mod asked;
 mod call;
 mod check;
 mod digest;
@@ -18,6 +19,7 @@ mod time;
 mod trace;
 mod words;
 
+pub use asked::{AskedCall, asked_in_chat};
 pub use call::{Call, Moment, Nesting, ToolKind, ViewedImage, Witness};
 pub use check::{Finding, Severity};
 pub use digest::{Digest, DigestError};

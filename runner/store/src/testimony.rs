@@ -4,7 +4,10 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use proctor_traces::{Arrivals, Format, SourceFile, Trace, TraceError};
+use proctor_traces::{
+    Arrivals, AskedCall, Exchange, ExchangeEnd, Format, SourceFile, Trace, TraceError, WireFormat,
+    asked_in_chat,
+};
 use walkdir::WalkDir;
 
 use crate::{StoreError, TrialDir};
@@ -16,6 +19,8 @@ pub struct Testimony {
     pub files: Vec<SourceFile>,
     /// The gateway's record.
     pub exchanges: Option<Vec<u8>>,
+    /// What the model asked for last, and when, of agents that tell of a call when it is over.
+    asked: Option<(i64, Vec<AskedCall>)>,
 }
 
 impl Testimony {
@@ -35,6 +40,7 @@ impl Testimony {
             // The one agent whose printed lines hold more times than its arrivals tell, and whose session is no text.
             if head(&stdout).and_then(|bytes| Format::detect(&bytes)) == Some(Format::Opencode) {
                 testimony.add(folder, &stdout, None)?;
+                testimony.asked = asked_last(folder);
             }
         } else {
             if stdout.exists() {
@@ -67,7 +73,11 @@ impl Testimony {
 
     /// The trace that they come to.
     pub fn trace(&self) -> Result<Trace, TraceError> {
-        Trace::read(&self.files, self.exchanges.as_deref())
+        let mut trace = Trace::read(&self.files, self.exchanges.as_deref())?;
+        if let Some((ms, calls)) = &self.asked {
+            trace.add_asked(*ms, calls.clone());
+        }
+        Ok(trace)
     }
 }
 
@@ -88,6 +98,22 @@ fn settled(folder: &Path) -> PathBuf {
     last.map_or_else(|| folder.to_owned(), |number| folder.join("tries").join(number.to_string()))
 }
 
+/// The calls of the last answer, if the agent asked for nothing after it: some of them may still be at work.
+fn asked_last(folder: &Path) -> Option<(i64, Vec<AskedCall>)> {
+    let lines = fs::read(folder.join("model/exchanges.jsonl")).ok()?;
+    let exchanges = lines.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    let exchanges: Vec<Exchange> = exchanges.collect();
+    let last = exchanges.iter().max_by_key(|it| it.start_ms.0)?;
+    if last.wire != Some(WireFormat::OpenaiChat) || last.end != ExchangeEnd::Complete {
+        return None;
+    }
+    let body = folder.join("model/blobs").join(last.response.hex());
+    if fs::metadata(&body).ok()?.len() > ANSWER_CAP {
+        return None;
+    }
+    Some((last.end_ms.0, asked_in_chat(&fs::read(body).ok()?)))
+}
+
 /// The first lines of a file, if it is there.
 fn head(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -106,6 +132,9 @@ fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     }
     fs::read(path).map_err(failed)
 }
+
+/// Answers that are larger are not looked into.
+const ANSWER_CAP: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -31,7 +31,7 @@ where
 }
 
 async fn room_at(url: &str, more: &str) -> Room {
-    let wire = "[\"openai_responses\", \"openai_chat\", \"anthropic_messages\"]";
+    let wire = "[\"openai_responses\", \"openai_chat\", \"anthropic_messages\", \"gemini_generate\"]";
     live(&format!("base_url = \"{url}\"\nwire = {wire}\n{more}"), NetSettings::default()).await
 }
 
@@ -139,6 +139,40 @@ async fn the_anthropic_way_to_show_a_key_and_extra_fields() {
         (head.uri.path(), body.as_ref()),
         ("/base/v1/messages/count_tokens", br#"{"model":"m"}"#.as_slice())
     );
+}
+
+#[tokio::test]
+async fn geminis_way_to_name_a_model_and_to_show_a_key() {
+    let (sender, mut seen) = mpsc::channel(1);
+    let url = server(move |request: Request| {
+        let sender = sender.clone();
+        async move {
+            sender.send(request.into_parts().0).await.unwrap();
+            "data: {\"modelVersion\":\"g-1\",\"usageMetadata\":{\"promptTokenCount\":5,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":3}}\r\n\r\n"
+        }
+    })
+    .await;
+    let room = room_at(&url, "auths = { gemini_generate = \"x-goog-api-key\" }").await;
+    let path = "/v1beta/models/gemini-2.5-pro:streamGenerateContent?key=agent&alt=sse";
+    let request = room.post(path, &json!({"contents": []})).header("x-goog-api-key", "agent");
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    let head = seen.recv().await.unwrap();
+    assert_eq!(head.uri, "/base/v1/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+    assert_eq!(head.headers["x-goog-api-key"], KEY);
+    assert!(!head.headers.contains_key("authorization"), "on this format the key is shown in one way only");
+    let record = room.memory.record(0).await;
+    assert_eq!(
+        (record.wire, record.model.as_deref()),
+        (Some(WireFormat::GeminiGenerate), Some("gemini-2.5-pro"))
+    );
+    assert_eq!(record.served_model.as_deref(), Some("g-1"));
+    let usage = record.usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), (5, 5, 3));
+
+    room.post("/v1beta/models/gemini-2.5-pro:countTokens?key=agent", &json!({})).send().await.unwrap();
+    assert_eq!(seen.recv().await.unwrap().uri, "/base/v1/models/gemini-2.5-pro:countTokens");
+    room.post("/v1/chat/completions", &json!({})).send().await.unwrap();
+    assert_eq!(seen.recv().await.unwrap().headers["authorization"], format!("Bearer {KEY}"));
 }
 
 #[tokio::test]

@@ -72,6 +72,37 @@ async fn the_same_script_is_played_in_every_format() {
 }
 
 #[tokio::test]
+async fn gemini_says_in_its_path_what_others_say_in_the_body() {
+    let room = scripted(STEPS).await;
+    let body = json!({
+        "contents": [{"role": "user", "parts": [{"text": "go"}]}],
+        "tools": [{"functionDeclarations": [{"name": "run_shell_command", "parameters": {"properties": {"command": {}}}}]}],
+    });
+    for (id, (verb, media_type)) in
+        [("streamGenerateContent?alt=sse", "text/event-stream"), ("generateContent", "application/json")]
+            .into_iter()
+            .enumerate()
+    {
+        let response = room.post(&format!("/v1beta/models/m-1:{verb}"), &body).send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], media_type);
+        let text = response.text().await.unwrap();
+        for said in ["Plan.", "I look.", "ls", "pwd", "fc_1_0", "fc_1_1"] {
+            assert!(text.contains(said), "{said} in {text}");
+        }
+        let record = room.memory.record(id as u64).await;
+        assert_eq!((record.wire, record.step), (Some(WireFormat::GeminiGenerate), Some((1, 0))));
+        assert_eq!((record.model.as_deref(), record.served_model.as_deref()), (Some("m-1"), Some("m-1")));
+        let usage = Usage { input_tokens: 12, cached_input_tokens: 9, output_tokens: 8, reasoning_tokens: 1 };
+        assert_eq!(record.usage, Some(usage));
+    }
+    let fault = scripted(&with_fault("kind = \"status\", status = 429")).await;
+    let path = "/v1beta/models/m-1:generateContent";
+    let refused = fault.post(path, &body).send().await.unwrap();
+    assert_eq!(refused.status(), 429);
+    assert_eq!(refused.json::<Value>().await.unwrap()["error"]["status"], "RESOURCE_EXHAUSTED");
+}
+
+#[tokio::test]
 async fn requests_find_their_own_place_and_may_be_repeated() {
     let room = scripted(STEPS).await;
     let ask = async |results| {
@@ -96,6 +127,9 @@ async fn without_tools_it_is_a_side_request_and_beyond_the_end_there_is_an_end()
     assert!(end.contains("The script") && end.contains("end_turn"));
     let count = room.post("/v1/messages/count_tokens", &body).send().await.unwrap();
     assert_eq!(count.json::<Value>().await.unwrap(), json!({"input_tokens": 1000}));
+    let path = "/v1beta/models/gemini-2.5-pro:countTokens";
+    let count = room.post(path, &json!({"contents": []})).send().await.unwrap();
+    assert_eq!(count.json::<Value>().await.unwrap(), json!({"totalTokens": 1000}));
 }
 
 #[tokio::test]
