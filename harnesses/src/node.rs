@@ -94,9 +94,62 @@ pub(crate) fn prompt_with_pictures(request: &LaunchRequest) -> Vec<u8> {
     prompt.into_bytes()
 }
 
+/// The folders of attached pictures, which these CLIs must be told of: they take no file from elsewhere than the workspace.
+pub(crate) fn folders_of_pictures(request: &LaunchRequest) -> Vec<String> {
+    let mut folders: Vec<&str> =
+        request.images.iter().filter_map(|image| Some(image.path.rsplit_once('/')?.0)).collect();
+    folders.sort_unstable();
+    folders.dedup();
+    folders.iter().map(|folder| format!("--include-directories={folder}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HarnessId;
+    use crate::launch::{AttachedImage, SessionId};
+
+    #[test]
+    fn every_cli_is_told_model_address_session_and_pictures() {
+        let image = AttachedImage {
+            path: "/run/proctor/a.png".to_owned(),
+            media_type: "image/png".to_owned(),
+            bytes: Vec::new(),
+        };
+        let request = LaunchRequest {
+            model: "vendor/m:free".to_owned(),
+            base_url: "http://127.0.0.1:9999/".to_owned(),
+            prompt: "Draw it.".to_owned(),
+            images: vec![image],
+            install_dir: Some("/opt/harness".to_owned()),
+            resume: SessionId::new("ses_1"),
+            ..LaunchRequest::default()
+        };
+        for (name, picture) in [
+            ("opencode", "--file=/run/proctor/a.png"),
+            ("gemini", "--include-directories=/run/proctor"),
+            ("qwen", "--include-directories=/run/proctor"),
+            ("pi", "@/run/proctor/a.png"),
+        ] {
+            let harness = name.parse::<HarnessId>().unwrap().harness();
+            let launch = harness.launch(&request).unwrap();
+            let files =
+                launch.home_files.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+            let told = format!("{:?} {:?} {:?}", launch.argv, launch.env, files.collect::<Vec<_>>());
+            assert!(told.contains("http://127.0.0.1:9999") && !told.contains("9999//"), "{told}");
+            assert!(told.contains("vendor/m:free") && told.contains("ses_1"), "{told}");
+            assert!(launch.argv.iter().any(|word| word == picture), "{told}");
+            assert!(launch.argv[0].starts_with("/opt/harness/bin/"), "{told}");
+            assert!(launch.stdin.starts_with(b"Draw it.") && launch.needs_model, "{name}");
+            for lacking in [
+                LaunchRequest { model: String::new(), ..request.clone() },
+                LaunchRequest { prompt: " ".to_owned(), ..request.clone() },
+                LaunchRequest { install_dir: None, ..request.clone() },
+            ] {
+                assert!(matches!(harness.launch(&lacking), Err(HarnessError::Missing { .. })), "{name}");
+            }
+        }
+    }
 
     #[test]
     fn only_versions_that_were_looked_at_are_held_to_a_day() {

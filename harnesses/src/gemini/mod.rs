@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::id::Version;
 use crate::install::InstallSpec;
 use crate::launch::{Launch, LaunchRequest, NO_KEY, env};
-use crate::node::{NodeCli, prompt_with_pictures};
+use crate::node::{NodeCli, folders_of_pictures, prompt_with_pictures};
 use crate::stream::StreamReader;
 use crate::{Harness, HarnessError, HarnessName};
 
@@ -75,6 +75,7 @@ impl Harness for Gemini {
         let mut argv = self.cli().start(request)?;
         argv.extend(["--yolo", "--skip-trust", "--output-format=stream-json"].map(str::to_owned));
         argv.push(format!("--model={}", request.model));
+        argv.extend(folders_of_pictures(request));
         if let Some(session) = &request.resume {
             argv.push(format!("--resume={session}"));
         }

@@ -7,7 +7,7 @@ use crate::claude_code::stream::{ClaudeStream, Dialect};
 use crate::id::Version;
 use crate::install::InstallSpec;
 use crate::launch::{Launch, LaunchRequest, NO_KEY, env};
-use crate::node::{NodeCli, prompt_with_pictures};
+use crate::node::{NodeCli, folders_of_pictures, prompt_with_pictures};
 use crate::stream::StreamReader;
 use crate::{Harness, HarnessError, HarnessName};
 
@@ -75,6 +75,7 @@ impl Harness for Qwen {
         argv.extend(["--yolo", "--output-format=stream-json", "--auth-type=openai"].map(str::to_owned));
         argv.push(format!("--openai-base-url={}/v1", request.base_url.trim_end_matches('/')));
         argv.push(format!("--model={}", request.model));
+        argv.extend(folders_of_pictures(request));
         if let Some(session) = &request.resume {
             argv.push(format!("--resume={session}"));
         }
