@@ -1,4 +1,4 @@
-//! OpenCode, Gemini CLI, Qwen Code and pi: really installed, in real rooms, played by the scripted model.
+//! `OpenCode`, Gemini CLI, Qwen Code and pi: really installed, in real rooms, played by the scripted model.
 
 use std::collections::BTreeSet;
 use std::fs;
