@@ -104,6 +104,9 @@ fn a_vision_model_marks_what_it_sees_once_and_other_judges_stand_beside_it() {
     let (code, said) = judging.by("pixel", &[]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(oracle.score().unwrap(), Some(score));
+    let (code, said) = judging.by("pixel", &["--agreement"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.starts_with("pixel/1 and script@xhigh#") && said.contains("over 2 trials"), "{said}");
     assert!(
         oracle
             .score_by("pixel/1")

@@ -4,6 +4,7 @@
 //! Nothing is judged here. Where no judge has run, "scored" stands for "has a valid canonical rendering" (DESIGN §5).
 
 mod accounting;
+mod agreement;
 mod curve;
 mod figures;
 mod filter;
@@ -26,6 +27,7 @@ pub use accounting::{
     AccountingError, Basis, Cause, Class, Coverage, Open, Picture, ProviderErrors, Recover, Rules, Verdict,
     check,
 };
+pub use agreement::{JudgeAgreement, agreement, judges};
 pub use curve::Curve;
 pub use figures::{Figures, Mean, Rate};
 pub use filter::{Fields, FilterError};

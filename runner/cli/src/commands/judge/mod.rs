@@ -1,5 +1,6 @@
 //! `proctor judge`: marks what was rendered. A stage of its own: it reads a run, and can be done again.
 
+mod agreeing;
 mod vision;
 
 use std::collections::{BTreeMap, HashMap};
@@ -32,6 +33,7 @@ Examples:
   proctor judge runs/first
   proctor judge runs/first --tasks tasks/samples -j 4
   proctor judge runs/first --judge openai/gpt-5.5 --repeat 3 --order-swap
+  proctor judge runs/first --agreement
 
 Writes verdict.json and score.json of every trial that has an outcome. What was judged before from the same pictures and
 the same points is left alone. Marks of the pixel judge are not comparable with those of a vision model, nor with the paper.";
@@ -51,7 +53,10 @@ pub(crate) struct JudgeArgs {
     /// Tasks judged at a time, as many as there are processors if not given; of a vision model requests, 4 if not given
     #[arg(short = 'j', long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// Print a line of JSON per trial
+    /// Say how far the judges agree that have marked this run, instead of judging
+    #[arg(long)]
+    agreement: bool,
+    /// Print a line of JSON per trial, or the agreement as JSON
     #[arg(long)]
     json: bool,
     /// File with more providers
@@ -98,6 +103,9 @@ impl FromStr for Judge {
 }
 
 pub(crate) async fn run(args: &JudgeArgs, environment: &Environment) -> Result<ExitCode, Failure> {
+    if args.agreement {
+        return agreeing::run(args);
+    }
     match &args.judge {
         Judge::Pixel => by_pixels(args),
         Judge::Vision(who) => vision::run(args, who, environment).await,

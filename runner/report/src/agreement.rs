@@ -1,0 +1,218 @@
+//! How far judges agree: point by point, rating by rating, and in the order of the methods that follows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proctor_store::{RunDir, Score, StoreError};
+use serde::Serialize;
+
+use crate::row::float;
+
+/// Two judges, over the trials that both have marked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct JudgeAgreement {
+    /// One.
+    pub one: String,
+    /// The other.
+    pub other: String,
+    /// Trials that both have marked.
+    pub trials: u64,
+    /// Points that both have marked.
+    pub points: u64,
+    /// Share of those with the same mark; none without any.
+    pub same: Option<f64>,
+    /// Cohen's kappa (1960) of these marks; none if chance alone makes full agreement.
+    pub kappa: Option<f64>,
+    /// Ratings that both have given, visual and domain together.
+    pub ratings: u64,
+    /// Mean distance of those, in steps of the scale.
+    pub rating_distance: Option<f64>,
+    /// Methods with points that both have marked.
+    pub methods: u64,
+    /// Spearman's correlation of the methods' shares of points that hold; none for fewer than two methods, or without any
+    /// difference between them.
+    pub spearman: Option<f64>,
+    /// Kendall's tau-b of the same.
+    pub kendall: Option<f64>,
+}
+
+/// Marks of one trial by two judges.
+#[derive(Default)]
+struct Counts {
+    trials: u64,
+    /// Both yes, only the one, only the other, neither.
+    points: [u64; 4],
+    ratings: u64,
+    distance: u64,
+    /// By method: points that both have marked, and how many hold for the one and for the other.
+    by_method: BTreeMap<String, [u64; 3]>,
+}
+
+/// The agreement of every two judges of a run.
+pub fn agreement(run: &RunDir) -> Result<Vec<JudgeAgreement>, StoreError> {
+    let mut pairs: BTreeMap<(String, String), Counts> = BTreeMap::new();
+    for trial in run.trials_on_disk()? {
+        let scores = trial.scores()?;
+        for (at, one) in scores.iter().enumerate() {
+            for other in &scores[at + 1..] {
+                // By name, so that a pair is one pair whoever judged a trial first.
+                let (one, other) = if one.judge <= other.judge { (one, other) } else { (other, one) };
+                let pair = pairs.entry((one.judge.clone(), other.judge.clone())).or_default();
+                pair.count(trial.id().method().as_str(), one, other);
+            }
+        }
+    }
+    Ok(pairs.into_iter().map(|((one, other), counts)| counts.finish(one, other)).collect())
+}
+
+impl Counts {
+    fn count(&mut self, method: &str, one: &Score, other: &Score) {
+        self.trials += 1;
+        let theirs: BTreeMap<&str, Option<bool>> =
+            other.points.iter().map(|it| (it.id.as_str(), it.satisfied)).collect();
+        let by_method = self.by_method.entry(method.to_owned()).or_default();
+        for point in &one.points {
+            let (Some(a), Some(Some(b))) = (point.satisfied, theirs.get(point.id.as_str())) else { continue };
+            let at = usize::from(!a) * 2 + usize::from(!b);
+            self.points[at] += 1;
+            *by_method = [by_method[0] + 1, by_method[1] + u64::from(a), by_method[2] + u64::from(*b)];
+        }
+        let ratings =
+            [(one.visual_quality, other.visual_quality), (one.domain_quality, other.domain_quality)];
+        for (a, b) in ratings.into_iter().filter_map(|(a, b)| Some((a?, b?))) {
+            self.ratings += 1;
+            self.distance += u64::from(a.get().abs_diff(b.get()));
+        }
+    }
+
+    fn finish(self, one: String, other: String) -> JudgeAgreement {
+        let points: u64 = self.points.iter().sum();
+        let [both, first, second, neither] = self.points.map(float);
+        let all = float(points);
+        let same = (points > 0).then(|| (both + neither) / all);
+        let chance =
+            ((both + first) * (both + second) + (neither + second) * (neither + first)) / (all * all);
+        let share = |it: &[u64; 3], judge: usize| float(it[judge]) / float(it[0]);
+        let methods: Vec<[f64; 2]> =
+            self.by_method.values().filter(|it| it[0] > 0).map(|it| [share(it, 1), share(it, 2)]).collect();
+        let [ones, others] = [0, 1].map(|judge| methods.iter().map(|it| it[judge]).collect::<Vec<f64>>());
+        JudgeAgreement {
+            one,
+            other,
+            trials: self.trials,
+            points,
+            same,
+            kappa: same.filter(|_| chance < 1.0).map(|same| (same - chance) / (1.0 - chance)),
+            ratings: self.ratings,
+            rating_distance: (self.ratings > 0).then(|| float(self.distance) / float(self.ratings)),
+            methods: methods.len() as u64,
+            spearman: pearson(&ranks(&ones), &ranks(&others)),
+            kendall: kendall(&ones, &others),
+        }
+    }
+}
+
+/// Ranks from 1; equal values share the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
+    let rank = |value: &f64| {
+        let below = values.iter().filter(|it| *it < value).count();
+        let equal = values.iter().filter(|it| *it == value).count();
+        float(below as u64) + (float(equal as u64) + 1.0) / 2.0
+    };
+    values.iter().map(rank).collect()
+}
+
+fn pearson(a: &[f64], b: &[f64]) -> Option<f64> {
+    let count = float(a.len() as u64);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / count;
+    let (mean_a, mean_b) = (mean(a), mean(b));
+    let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+        a.iter().zip(b).map(|(a, b)| term(a - mean_a, b - mean_b)).sum()
+    };
+    let spread = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
+    (spread > 0.0).then(|| sum(&|a, b| a * b) / spread)
+}
+
+/// Kendall's tau-b: pairs in the same order less those in the other, with ties taken out of the whole.
+fn kendall(a: &[f64], b: &[f64]) -> Option<f64> {
+    let (mut same, mut other, mut tied_a, mut tied_b) = (0_u64, 0_u64, 0_u64, 0_u64);
+    for i in 0..a.len() {
+        for j in i + 1..a.len() {
+            match (a[i].total_cmp(&a[j]), b[i].total_cmp(&b[j])) {
+                (x, y) if x.is_eq() && y.is_eq() => {}
+                (x, _) if x.is_eq() => tied_a += 1,
+                (_, y) if y.is_eq() => tied_b += 1,
+                (x, y) if x == y => same += 1,
+                _ => other += 1,
+            }
+        }
+    }
+    let whole = (float(same + other + tied_a) * float(same + other + tied_b)).sqrt();
+    (whole > 0.0).then(|| (float(same) - float(other)) / whole)
+}
+
+/// The judges that have marked a run, with the trials that each has marked.
+pub fn judges(run: &RunDir) -> Result<BTreeMap<String, u64>, StoreError> {
+    let mut judges = BTreeMap::new();
+    for trial in run.trials_on_disk()? {
+        let names: BTreeSet<String> = trial.scores()?.into_iter().map(|it| it.judge).collect();
+        for name in names {
+            *judges.entry(name).or_default() += 1;
+        }
+    }
+    Ok(judges)
+}
+
+#[cfg(test)]
+mod tests {
+    use proctor_store::{PointKind, PointScore, Rating};
+
+    use super::*;
+
+    fn score(judge: &str, marks: &[Option<bool>], rating: Option<u8>) -> Score {
+        let point = |(at, satisfied): (usize, &Option<bool>)| PointScore {
+            id: format!("p{at}"),
+            kind: PointKind::Direct,
+            satisfied: *satisfied,
+        };
+        let rating = rating.map(|it| Rating::try_from(it).unwrap());
+        Score {
+            schema: Score::SCHEMA,
+            judge: judge.into(),
+            points: marks.iter().enumerate().map(point).collect(),
+            visual_quality: rating,
+            domain_quality: None,
+        }
+    }
+
+    #[test]
+    fn agreement_is_counted_over_what_both_have_marked() {
+        let yes = Some(true);
+        let no = Some(false);
+        let mut counts = Counts::default();
+        // Both yes 2, only one 1, only the other 1, neither 1; one point only one has marked.
+        counts.count(
+            "m",
+            &score("a", &[yes, yes, yes, no, no, yes], Some(4)),
+            &score("b", &[yes, yes, no, yes, no, None], Some(2)),
+        );
+        let came = counts.finish("a".into(), "b".into());
+        assert_eq!((came.trials, came.points, came.ratings), (1, 5, 1));
+        assert_eq!((came.same, came.rating_distance), (Some(0.6), Some(2.0)));
+        // Chance: (3·3 + 2·2) / 25 = 0.52; kappa = 0.08 / 0.48.
+        assert!((came.kappa.unwrap() - 0.08 / 0.48).abs() < 1e-12);
+        assert_eq!((came.spearman, came.kendall), (None, None), "one method has no order");
+    }
+
+    #[test]
+    fn orders_are_compared_as_scipy_does() {
+        // Values of scipy.stats.spearmanr and kendalltau (1.15), the second with ties.
+        for (a, b, spearman, tau) in [
+            ([0.1, 0.2, 0.3, 0.4, 0.5], [0.2, 0.1, 0.5, 0.3, 0.4], 0.6, 0.4),
+            ([1.0, 2.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 2.0, 5.0], 0.763_157_894_736_842_1, 2.0 / 3.0),
+        ] {
+            assert!((pearson(&ranks(&a), &ranks(&b)).unwrap() - spearman).abs() < 1e-12);
+            assert!((kendall(&a, &b).unwrap() - tau).abs() < 1e-12);
+        }
+        assert_eq!(kendall(&[0.5, 0.5], &[0.1, 0.2]), None);
+    }
+}
