@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "printing is this program's work")]
 
 mod bare;
+mod behaviour;
 mod campaign;
 mod figures;
 #[path = "../accounting/fixture.rs"]
@@ -15,6 +16,9 @@ mod metrics;
 mod overrun;
 mod reading;
 mod rendering;
+#[path = "../accounting/sessions.rs"]
+#[expect(clippy::unwrap_used, reason = "the tests use it too")]
+mod sessions;
 mod traces;
 mod trials;
 
@@ -48,7 +52,7 @@ struct Arguments {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "trials,overrun,rendering,campaign,reading,traces,metrics"
+        default_value = "trials,overrun,rendering,campaign,reading,traces,behaviour,metrics"
     )]
     only: Vec<Part>,
     /// Trials of a turn
@@ -76,6 +80,7 @@ enum Part {
     Campaign,
     Reading,
     Traces,
+    Behaviour,
     Metrics,
 }
 
@@ -111,6 +116,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Metrics => {
                 metrics::measure(&bench, &arguments.python, arguments.renderings, &mut report)?;
             }
+            Part::Behaviour => behaviour::measure(&bench, arguments.turns, &mut report)?,
             Part::Traces => traces::measure(&bench, arguments.turns, &mut report)?,
             Part::Reading => reading::measure(&bench, arguments.turns, &mut report)?,
         }

@@ -25,7 +25,7 @@ pub(crate) fn measure(bench: &Bench, turns: u32, report: &mut Report) -> Outcome
         let [mut milliseconds, mut memory] = <[Samples; 2]>::default();
         for turn in 1..=turns {
             say(&format!("proctor {verb}: turn {turn} of {turns}"));
-            let (took, peak) = time(&bench.proctor, verb, run.root())?;
+            let (took, peak) = time(&bench.proctor, &[verb], run.root())?;
             milliseconds.push(took.as_secs_f64() * 1e3);
             memory.push(peak);
         }
@@ -51,12 +51,12 @@ pub(crate) fn measure(bench: &Bench, turns: u32, report: &mut Report) -> Outcome
 }
 
 /// How long it takes, and its peak memory in MB, as last seen before it ended.
-fn time(proctor: &Path, verb: &str, run: &Path) -> Outcome<(Duration, f64)> {
+pub(crate) fn time(proctor: &Path, verb: &[&str], run: &Path) -> Outcome<(Duration, f64)> {
     let start = Instant::now();
     let mut child = Command::new(proctor)
-        .arg(verb)
+        .args(verb)
         .arg(run)
-        .arg("--json")
+        .args((!verb.contains(&"figure")).then_some("--json"))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;

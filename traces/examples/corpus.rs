@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut out = fs::File::create(output)?;
     writeln!(out, "{}", serde_json::to_string(&head)?)?;
     let mut unmatched: BTreeSet<&String> = first.keys().collect();
-    for call in &told.calls {
+    for call in told.calls.iter() {
         let mut entry = Entry::of_call(call, told.changed.get(&call.id).copied());
         unmatched.remove(&call.id.0);
         entry.label = first.get(&call.id.0).cloned();

@@ -5,6 +5,7 @@
 
 pub mod actions;
 mod asked;
+mod behaviour;
 mod call;
 mod check;
 mod digest;
@@ -20,6 +21,7 @@ mod trace;
 mod words;
 
 pub use asked::{AskedCall, asked_in_chat};
+pub use behaviour::{Behaviour, PhaseTimes, TimeUse};
 pub use call::{Call, Moment, Nesting, ToolKind, ViewedImage, Witness};
 pub use check::{Finding, Severity};
 pub use digest::{Digest, DigestError};

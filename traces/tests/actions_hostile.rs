@@ -30,12 +30,12 @@ fn call(at: usize, name: &str, input: Value) -> Call {
     }
 }
 
-fn session(calls: Vec<Call>) -> Session {
-    Session { calls, ..Session::default() }
+fn session(calls: Vec<Call>) -> Session<'static> {
+    Session { calls: calls.into(), ..Session::default() }
 }
 
 /// The same text in every place where a text is taken apart.
-fn everywhere(text: &str) -> Session {
+fn everywhere(text: &str) -> Session<'static> {
     let here = format!("python3 - <<'PY'\n{text}\nPY\n");
     let inputs = [
         ("Bash", json!({ "command": text })),

@@ -308,6 +308,7 @@ pub(crate) mod tests {
     pub(crate) fn ended(ending: Ending, render: RenderState, judged: Judged) -> Ended {
         Ended {
             ending,
+            designated: Some("artifact.html".into()),
             artifact: "present",
             render,
             render_ms: Some(Millis(5)),

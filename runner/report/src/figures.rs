@@ -198,14 +198,18 @@ fn millis(time: Millis) -> f64 {
     float(time.0)
 }
 
+/// The outcome, if the trial was executed to an end of the method's own: what our side, the provider or the user broke
+/// off says nothing about how long it takes, and U never silently enters a mean.
+pub(crate) fn executed(row: &Row, verdict: Verdict) -> Option<&Ended> {
+    match verdict.open {
+        None | Some(Open::Unrendered | Open::Unjudged) => row.ended(),
+        Some(_) => None,
+    }
+}
+
 impl<'a> Trial<'a> {
-    /// The outcome, if the trial was executed to an end of the method's own: what our side, the provider or the user broke
-    /// off says nothing about how long it takes, and U never silently enters a mean.
     fn executed(&self) -> Option<&'a Ended> {
-        match self.verdict.open {
-            None | Some(Open::Unrendered | Open::Unjudged) => self.row.ended(),
-            Some(_) => None,
-        }
+        executed(self.row, self.verdict)
     }
 
     fn time(&self) -> Option<Millis> {
@@ -394,17 +398,24 @@ impl<'a> Accounts<'a> {
 }
 
 /// Tasks on the same source artifact are not independent of each other. One that names none stands for itself.
-fn source(row: &Row) -> &str {
+pub(crate) fn source(row: &Row) -> &str {
     if row.task.facts.source.is_empty() { &row.task.id } else { &row.task.facts.source }
 }
 
 impl MeanOf {
-    /// Times are added up in milliseconds, which are whole numbers and so add up to the same in any order.
     fn finish(&self, sums: &ClusterSums, interval: Option<Interval>) -> Mean {
-        let scale = if self.name.ends_with("_s") { 1000.0 } else { 1.0 };
+        Mean::of(self.name, sums, interval)
+    }
+}
+
+impl Mean {
+    /// Times are added up in milliseconds, which are whole numbers and so add up to the same in any order; where the name
+    /// says so (`_s`), they become seconds.
+    pub(crate) fn of(name: &str, sums: &ClusterSums, interval: Option<Interval>) -> Self {
+        let scale = if name.ends_with("_s") { 1000.0 } else { 1.0 };
         let numerator = sums.numerators.iter().sum::<f64>() / scale;
         let denominator = sums.denominators.iter().sum::<f64>();
         let value = (denominator > 0.0).then(|| numerator / denominator);
-        Mean { numerator, denominator, value, interval: interval.map(|it| it.map(|bound| bound / scale)) }
+        Self { numerator, denominator, value, interval: interval.map(|it| it.map(|bound| bound / scale)) }
     }
 }

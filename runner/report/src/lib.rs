@@ -5,9 +5,11 @@
 
 mod accounting;
 mod agreement;
+mod behaviour;
 mod curve;
 mod figures;
 mod filter;
+mod ink;
 mod intervals;
 mod left_out;
 mod policy;
@@ -28,6 +30,10 @@ pub use accounting::{
     check,
 };
 pub use agreement::{JudgeAgreement, agreement, judges};
+pub use behaviour::{
+    BehaviourReport, Behaviours, Choice, Comparison, Difference, MethodBehaviour, NoComparison, NoFigure,
+    Reading, Strategies, comparison,
+};
 pub use curve::Curve;
 pub use figures::{Figures, Mean, Rate};
 pub use filter::{Fields, FilterError};

@@ -241,6 +241,7 @@ impl Reader<'_> {
             .then(|| last_change(&folder.evidence("trace.jsonl")).ok().flatten())
             .flatten();
         Ended {
+            designated: it.artifacts.first().map(|it| it.name.clone()),
             artifact,
             render,
             render_ms,

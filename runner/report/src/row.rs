@@ -51,6 +51,8 @@ pub enum RowState {
 pub struct Ended {
     /// How it ended.
     pub ending: Ending,
+    /// Name of the designated artifact.
+    pub designated: Option<String>,
     /// What stood at the artifact's path.
     pub artifact: &'static str,
     /// State of its canonical rendering.

@@ -1,8 +1,9 @@
-//! Draws completion curves as one SVG picture that stands alone: light, with each line named at its end.
+//! Draws completion curves as one SVG picture that stands alone: light or dark, with each line named at its end.
 
 use std::fmt::Write as _;
 
 use crate::curve::Curve;
+use crate::ink::{AXIS, FONT, GRID, INK, INKED, PAPER, QUIET, Style, dark, escaped, shortened, text, ticks};
 use crate::row::float;
 use crate::tables::{grouped_digits, percent};
 
@@ -15,7 +16,6 @@ const NAMES: f64 = 268.0;
 const BELOW: f64 = 66.0;
 /// Two lines of text and some air.
 const NAME_STEP: f64 = 36.0;
-const FONT: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 /// Characters of a name that there is room for.
 const NAME: usize = 34;
@@ -27,9 +27,12 @@ const COLOURS: [&str; 10] = [
     "#2563c9", "#d9541e", "#0f9d76", "#8b4bb8", "#c78a00", "#0b93b8", "#c2256b", "#5a6472", "#6f9a1f",
     "#7a5240",
 ];
-const INK: &str = "#1d2430";
-const QUIET: &str = "#6b7480";
-const GRID: &str = "#e7eaee";
+
+/// The same on black.
+const IN_THE_DARK: [&str; 10] = [
+    "#6ea0ff", "#ff8a5c", "#3fd0a4", "#c08cf0", "#ecb93c", "#45c3e6", "#f26ba3", "#a3aebb", "#a8d44f",
+    "#c49a83",
+];
 
 /// The picture.
 ///
@@ -41,9 +44,11 @@ pub fn draw(run: &str, filter: Option<&str>, curves: &[Curve]) -> String {
         Plot { span: shown.iter().map(|it| it.budget_s).fold(1.0, f64::max), height: names.max(380.0) };
     let (width, height) = (LEFT + PLOT + GAP + NAMES, TOP + plot.height + BELOW);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" font-family=\"{FONT}\" role=\"img\">\n<title>Completions over time, run {}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" font-family=\"{FONT}\" role=\"img\" aria-labelledby=\"title\">\n<title id=\"title\">Completions over time, run {}</title>\n",
         escaped(run)
     );
+    dark(&mut svg, &COLOURS.iter().copied().zip(IN_THE_DARK).collect::<Vec<_>>());
+    let _ = writeln!(svg, "<rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>");
     text(&mut svg, (LEFT, 38.0), Style { size: 20.0, weight: 650, ..INKED }, "Completions over time");
     let of = if filter.is_some() { "those chosen" } else { "all registered ones" };
     let subtitle = format!("Trials that completed normally by then, of {of} · run {run}");
@@ -86,7 +91,7 @@ impl Plot {
     fn axes(&self, svg: &mut String) {
         for tenth in [0, 2, 4, 6, 8, 10] {
             let y = self.y(f64::from(tenth) / 10.0);
-            let (colour, right) = (if tenth == 0 { "#aab2bc" } else { GRID }, LEFT + PLOT);
+            let (colour, right) = (if tenth == 0 { AXIS } else { GRID }, LEFT + PLOT);
             let _ = writeln!(svg, "<path d=\"M{LEFT} {y:.1}H{right}\" stroke=\"{colour}\"/>");
             let label = if tenth == 10 { "100 %".to_owned() } else { format!("{}", tenth * 10) };
             text(svg, (LEFT - 10.0, y + 4.5), Style { anchor: "end", fill: QUIET, ..INKED }, &label);
@@ -96,7 +101,7 @@ impl Plot {
         while at <= self.span * 1.0001 {
             let x = self.x(at);
             let (top, foot) = (TOP + self.height, TOP + self.height + 5.0);
-            let _ = writeln!(svg, "<path d=\"M{x:.1} {top:.1}V{foot:.1}\" stroke=\"#aab2bc\"/>");
+            let _ = writeln!(svg, "<path d=\"M{x:.1} {top:.1}V{foot:.1}\" stroke=\"{AXIS}\"/>");
             let place = (x, TOP + self.height + 22.0);
             text(
                 svg,
@@ -128,7 +133,7 @@ impl Plot {
         let dashes = if curve.control { " stroke-dasharray=\"5 4\"" } else { "" };
         let _ = writeln!(
             svg,
-            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.2\" stroke-linejoin=\"round\"{dashes}><title>{}</title></path>\n<circle cx=\"{end:.1}\" cy=\"{height:.1}\" r=\"3.6\" fill=\"{colour}\" stroke=\"#ffffff\" stroke-width=\"1.4\"/>",
+            "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2.2\" stroke-linejoin=\"round\"{dashes}><title>{}</title></path>\n<circle cx=\"{end:.1}\" cy=\"{height:.1}\" r=\"3.6\" fill=\"{colour}\" stroke=\"{PAPER}\" stroke-width=\"1.4\"/>",
             escaped(&curve.method)
         );
     }
@@ -165,40 +170,6 @@ impl Plot {
     }
 }
 
-/// How a text looks.
-#[derive(Clone, Copy)]
-struct Style {
-    size: f64,
-    weight: u32,
-    fill: &'static str,
-    anchor: &'static str,
-}
-
-const INKED: Style = Style { size: 13.0, weight: 400, fill: INK, anchor: "start" };
-
-fn text(svg: &mut String, (x, y): (f64, f64), style: Style, content: &str) {
-    let Style { size, weight, fill, anchor } = style;
-    let _ = writeln!(
-        svg,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\" font-weight=\"{weight}\" fill=\"{fill}\" text-anchor=\"{anchor}\" style=\"font-variant-numeric: tabular-nums\">{}</text>",
-        escaped(content)
-    );
-}
-
-/// Unit of the axis with its seconds, and seconds from tick to tick: six or so.
-fn ticks(span: f64) -> ((&'static str, f64), f64) {
-    let unit = if span > 4.0 * 3600.0 {
-        ("hours", 3600.0)
-    } else if span > 240.0 {
-        ("minutes", 60.0)
-    } else {
-        ("seconds", 1.0)
-    };
-    let steps = [1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0];
-    let step = steps.into_iter().find(|step| span / (unit.1 * step) <= 7.0).unwrap_or(240.0);
-    (unit, step * unit.1)
-}
-
 /// The wanted heights, in ascending order, moved as little as it takes for neighbours to keep their distance, and all to stay
 /// within bounds: those that crowd form a block around their middle.
 fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
@@ -218,28 +189,6 @@ fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     }
     let places = blocks.into_iter().flat_map(|(count, first)| (0..count).map(move |at| first + length(at)));
     places.collect()
-}
-
-/// At most `most` characters of a text, an ellipsis for what is not there.
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars().filter(|c| !c.is_control()) {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

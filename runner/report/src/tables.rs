@@ -333,9 +333,12 @@ pub fn percent(rate: f64) -> String {
 
 /// A mean with its interval, and its denominator below.
 fn mean(it: &Figures, name: &str, digits: usize) -> String {
-    let Some(Mean { value: Some(value), denominator, interval, .. }) = it.means.get(name) else {
-        return dash();
-    };
+    it.means.get(name).map_or_else(dash, |it| mean_cell(it, digits))
+}
+
+/// The same for any mean.
+pub(crate) fn mean_cell(it: &Mean, digits: usize) -> String {
+    let Mean { value: Some(value), denominator, interval, .. } = it else { return dash() };
     // Where there are hundreds, tenths say nothing.
     let digits = if digits == 1 && *value >= 99.95 { 0 } else { digits };
     let interval =
@@ -343,7 +346,7 @@ fn mean(it: &Figures, name: &str, digits: usize) -> String {
     format!("{value:.digits$}{interval}\nn {denominator:.0}")
 }
 
-fn dash() -> String {
+pub(crate) fn dash() -> String {
     "–".to_owned()
 }
 

@@ -40,6 +40,13 @@ pub fn write_evidence(path: &Path, value: &impl Serialize) -> Result<(), StoreEr
     file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
+/// [`write_evidence`] of plain bytes, for what can be worked out again.
+pub(crate) fn write_derived(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    let file = temporary(path, bytes).map_err(failed)?;
+    file.persist(path).map(drop).map_err(|error| failed(error.error))
+}
+
 /// Writes `value` as JSON to a `path` that must not exist: of several writers exactly one succeeds, the others get
 /// `Ok(false)` and leave its file alone (DESIGN §3.8).
 pub(crate) fn write_json_once(path: &Path, value: &impl Serialize) -> Result<bool, StoreError> {

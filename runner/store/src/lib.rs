@@ -8,6 +8,7 @@ mod differences;
 mod error;
 mod folder;
 mod id;
+mod labels;
 mod lease;
 mod merge;
 mod outcome;
@@ -25,6 +26,7 @@ pub use differences::Differences;
 pub use error::{StoreError, is_disk_full};
 pub use folder::{owned_folder, remove_orphans};
 pub use id::{Attempt, IdError, MethodId, TrialId};
+pub use labels::{LabelSource, LabelledCall, Labelling, Labels, LabelsAsked, LabelsHead};
 pub use lease::{Lease, LeaseHolder, LeaseTerms, Sightings};
 pub use merge::{Merged, merge};
 pub use outcome::{

@@ -21,6 +21,8 @@ pub struct Testimony {
     pub exchanges: Option<Vec<u8>>,
     /// What the model asked for last, and when, of agents that tell of a call when it is over.
     asked: Option<(i64, Vec<AskedCall>)>,
+    /// The times at which printed lines arrived, as they are on disk.
+    pub(crate) times: Option<Vec<u8>>,
 }
 
 impl Testimony {
@@ -36,17 +38,17 @@ impl Testimony {
         let folder = &settled(folder);
         let (journal, stdout) = (folder.join("trace.jsonl"), folder.join("raw/stdout.jsonl"));
         if journal.exists() {
-            testimony.add(folder, &journal, None)?;
+            testimony.add(folder, &journal, Some(Format::Proctor), None)?;
             // The one agent whose printed lines hold more times than its arrivals tell, and whose session is no text.
             if head(&stdout).and_then(|bytes| Format::detect(&bytes)) == Some(Format::Opencode) {
-                testimony.add(folder, &stdout, None)?;
+                testimony.add(folder, &stdout, None, None)?;
                 testimony.asked = asked_last(folder);
             }
         } else {
             if stdout.exists() {
-                let arrivals =
-                    read(&stdout.with_extension("times")).ok().map(|bytes| Arrivals::parse(&bytes));
-                testimony.add(folder, &stdout, arrivals)?;
+                testimony.times = read(&stdout.with_extension("times")).ok();
+                let arrivals = testimony.times.as_deref().map(Arrivals::parse);
+                testimony.add(folder, &stdout, None, arrivals)?;
             }
         }
         let sessions = WalkDir::new(folder.join("raw/session")).sort_by_file_name().max_depth(20);
@@ -55,7 +57,7 @@ impl Testimony {
             if (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
                 && testimony.files.len() < Self::MOST_FILES
             {
-                testimony.add(folder, entry.path(), None)?;
+                testimony.add(folder, entry.path(), None, None)?;
             }
         }
         let exchanges = folder.join("model/exchanges.jsonl");
@@ -65,9 +67,15 @@ impl Testimony {
         Ok(testimony)
     }
 
-    fn add(&mut self, folder: &Path, path: &Path, arrivals: Option<Arrivals>) -> Result<(), StoreError> {
+    fn add(
+        &mut self,
+        folder: &Path,
+        path: &Path,
+        format: Option<Format>,
+        arrivals: Option<Arrivals>,
+    ) -> Result<(), StoreError> {
         let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy().into_owned();
-        self.files.push(SourceFile { name, bytes: read(path)?, format: None, arrivals });
+        self.files.push(SourceFile { name, bytes: read(path)?, format, arrivals });
         Ok(())
     }
 

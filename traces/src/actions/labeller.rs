@@ -84,7 +84,7 @@ pub fn answer_schema() -> Value {
     })
 }
 
-impl Session {
+impl Session<'_> {
     /// The questions that cover every outer call, in order.
     pub fn label_questions(&self) -> Vec<LabelQuestion> {
         let artifact = self.artifact.clone().unwrap_or_else(|| session::artifact_of(&self.calls));

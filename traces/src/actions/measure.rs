@@ -166,7 +166,7 @@ impl Corpus {
     }
 
     /// The session that it holds.
-    pub fn session(&self) -> Session {
+    pub fn session(&self) -> Session<'static> {
         let changed: HashMap<ToolCallId, bool> =
             self.entries.iter().filter_map(|it| Some((it.id.clone(), it.changed?))).collect();
         Session {

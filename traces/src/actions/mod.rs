@@ -36,6 +36,10 @@ use crate::{Call, ToolCallId, Trace};
 pub use session::Session;
 pub use stated::{StatedActions, stated};
 
+/// A fingerprint of the rules and of all that reads what they are applied to. What was labelled under another one is labelled
+/// anew.
+pub const RULES: &str = env!("PROCTOR_RULES");
+
 /// Something that an agent does on its way from picture to program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -113,6 +117,27 @@ impl Action {
         }
     }
 
+    /// Its name for readers.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::ViewOriginalImage => "View original image",
+            Self::ReadTask => "Read task",
+            Self::IdentifyScope => "Identify scope",
+            Self::CropRegions => "Crop regions",
+            Self::ScanRgbBoundaries => "Scan RGB boundaries",
+            Self::MeasureTextBoxes => "Measure text boxes",
+            Self::AnalyzeLayout => "Analyse layout",
+            Self::FindFonts => "Find fonts",
+            Self::CheckRendering => "Check rendering",
+            Self::TestParameters => "Test parameters",
+            Self::RenderPreview => "Render preview",
+            Self::VisualComparison => "Visual comparison",
+            Self::PixelComparison => "Pixel comparison",
+            Self::ReviewAnswer => "Review answer",
+            Self::EditAnswer => "Edit answer",
+        }
+    }
+
     /// The phase it belongs to.
     pub fn phase(self) -> Phase {
         match self {
@@ -160,6 +185,39 @@ pub enum Phase {
     Comparison,
     /// Answer review and editing.
     Editing,
+}
+
+impl Phase {
+    /// All five, in the order of the paper.
+    pub const ALL: [Self; 5] = [
+        Self::Understanding,
+        Self::ReverseEngineering,
+        Self::Reconstruction,
+        Self::Comparison,
+        Self::Editing,
+    ];
+
+    /// Its name in data.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Understanding => "understanding",
+            Self::ReverseEngineering => "reverse_engineering",
+            Self::Reconstruction => "reconstruction",
+            Self::Comparison => "comparison",
+            Self::Editing => "editing",
+        }
+    }
+
+    /// Its name for readers, as in appendix C.3.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Understanding => "Task understanding",
+            Self::ReverseEngineering => "Visual reverse engineering",
+            Self::Reconstruction => "Reconstruction and tuning",
+            Self::Comparison => "Rendering and comparison",
+            Self::Editing => "Answer review and editing",
+        }
+    }
 }
 
 /// What a call did to the file that is to be delivered, as Table 4 counts it.
@@ -210,7 +268,7 @@ pub fn classify(trace: &Trace, artifact: Option<&str>) -> Vec<CallActions> {
     Session::of_trace(trace, artifact).classify()
 }
 
-impl Session {
+impl Session<'_> {
     /// The actions of every outer call, in order.
     pub fn classify(&self) -> Vec<CallActions> {
         let artifact = self.artifact.clone().unwrap_or_else(|| session::artifact_of(&self.calls));
@@ -221,7 +279,7 @@ impl Session {
 
     fn walk(&self, artifact: &str, drafts: BTreeSet<String>) -> (Vec<CallActions>, BTreeSet<String>) {
         let mut children: HashMap<&ToolCallId, Vec<&Call>> = HashMap::new();
-        for call in self.calls.iter().filter(|it| !it.is_outer()) {
+        for call in self.calls.iter().filter(|it: &&Call| !it.is_outer()) {
             if let Some(parent) = &call.parent {
                 children.entry(parent).or_default().push(call);
             }

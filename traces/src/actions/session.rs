@@ -1,14 +1,15 @@
 //! What is classified: the calls of a session, and what was seen of the artifact from outside.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::{ArtifactVersion, Call, ToolCallId, Trace};
 
 /// The calls of a session, with what their classification needs to know besides.
 #[derive(Clone, Debug, Default)]
-pub struct Session {
+pub struct Session<'t> {
     /// All calls in causal order, operations of programs included.
-    pub calls: Vec<Call>,
+    pub calls: Cow<'t, [Call]>,
     /// Of which calls the watcher of the artifact says whether they changed it.
     pub changed: HashMap<ToolCallId, bool>,
     /// The workspace, as the calls name it.
@@ -17,11 +18,11 @@ pub struct Session {
     pub artifact: Option<String>,
 }
 
-impl Session {
+impl<'t> Session<'t> {
     /// The session that a trace tells of.
-    pub fn of_trace(trace: &Trace, artifact: Option<&str>) -> Self {
+    pub fn of_trace(trace: &'t Trace, artifact: Option<&str>) -> Self {
         Self {
-            calls: trace.calls.clone(),
+            calls: Cow::Borrowed(&trace.calls),
             changed: changed(&trace.calls, &trace.versions),
             root: trace.meta.cwd.clone(),
             artifact: artifact.map(str::to_owned),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use memchr::memmem;
 use serde_json::Value;
 
 use super::facts::Fact;
@@ -14,12 +15,13 @@ use crate::{Call, ToolKind, ToolStatus};
 
 /// Whether harness, policy or user refused a call, or it failed before it did anything.
 pub(crate) fn refused(call: &Call) -> bool {
-    let head = call.output.get(..2048).unwrap_or(&call.output);
+    let head = call.output.get(..2048).unwrap_or(&call.output).as_bytes();
+    let says = |words: &str| memmem::find(head, words.as_bytes()).is_some();
     call.status == ToolStatus::Declined
-        || head.contains("Rejected(")
-        || head.contains("CreateProcess")
-        || head.contains("No such tool available")
-        || head.contains("requested permissions")
+        || says("Rejected(")
+        || says("CreateProcess")
+        || says("No such tool available")
+        || says("requested permissions")
 }
 
 /// Whether an edit did not take place.

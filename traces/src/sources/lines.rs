@@ -79,7 +79,8 @@ fn trim(line: &[u8]) -> &[u8] {
 
 /// The text of a line. Bytes that are no UTF-8 are replaced: one bad byte in a tool's output must not cost the call.
 pub(crate) fn text(line: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(line)
+    // Nearly all is whole, and that is found out several times faster.
+    std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
 }
 
 /// A line that is no JSON because of raw control characters in it, with those replaced; none if there are none.

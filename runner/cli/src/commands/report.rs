@@ -59,7 +59,7 @@ pub(crate) struct ReportArgs {
     /// Write figures.csv, trials.csv and curve.csv into this folder
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub(crate) csv: Option<PathBuf>,
-    /// Draw completions over time: .svg, or the data as .json or .csv; may be repeated
+    /// Draw completions over time: .svg with its .csv beside it, or the data as .json or .csv; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) curve: Vec<PathBuf>,
 }
@@ -181,7 +181,9 @@ impl CurveFormat {
 fn write_curve(report: &Report, path: &Path) -> Result<(), Failure> {
     let curves = &report.curves;
     let result = match CurveFormat::of(path)? {
-        CurveFormat::Svg => std::fs::write(path, draw(&report.run, report.filter.as_deref(), curves)),
+        // What is drawn lies beside the picture.
+        CurveFormat::Svg => std::fs::write(path, draw(&report.run, report.filter.as_deref(), curves))
+            .and_then(|()| write_curves(curves, File::create(path.with_extension("csv"))?)),
         CurveFormat::Csv => File::create(path).and_then(|file| write_curves(curves, file)),
         CurveFormat::Json => {
             serde_json::to_vec_pretty(curves).map_err(Into::into).and_then(|text| std::fs::write(path, text))

@@ -48,7 +48,7 @@ pub(super) struct Labeller(Asking);
 
 impl Labeller {
     /// The actions of every outer call of a session, in order.
-    pub(super) async fn label(&self, session: &Session) -> Result<Vec<BTreeSet<Action>>, Failure> {
+    pub(super) async fn label(&self, session: &Session<'_>) -> Result<Vec<BTreeSet<Action>>, Failure> {
         let mut labels = Vec::new();
         for question in session.label_questions() {
             labels.extend(self.answer(&question).await?);

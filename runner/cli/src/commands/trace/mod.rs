@@ -2,12 +2,15 @@
 
 mod actions;
 mod check;
+mod compare;
 mod export;
+mod figure;
 mod import;
 mod labeller;
 mod measure;
 mod parquet;
 mod show;
+mod stats;
 mod timeline;
 
 use std::path::{Path, PathBuf};
@@ -53,6 +56,15 @@ pub(crate) enum TraceVerb {
     Actions(actions::ActionsArgs),
     /// Measure strategy actions against labels made by hand: precision, recall, F1, kappa
     Measure(measure::MeasureArgs),
+    /// Say how the agents of a run work: calls, writes, renders, times by phase, per method
+    #[command(after_help = stats::EXAMPLES)]
+    Stats(stats::StatsArgs),
+    /// Compare how two methods work on the same tasks
+    #[command(after_help = compare::EXAMPLES)]
+    Compare(compare::CompareArgs),
+    /// Draw what the agents of a run were doing when, a panel per method
+    #[command(after_help = figure::EXAMPLES)]
+    Figure(figure::FigureArgs),
 }
 
 /// What is read.
@@ -124,6 +136,9 @@ pub(crate) async fn trace(verb: TraceVerb, environment: &Environment) -> Result<
         TraceVerb::Export(args) => export::export(&args),
         TraceVerb::Actions(args) => actions::actions(&args, environment).await,
         TraceVerb::Measure(args) => measure::measure(&args, environment).await,
+        TraceVerb::Stats(args) => stats::stats(&args),
+        TraceVerb::Compare(args) => compare::compare(&args),
+        TraceVerb::Figure(args) => figure::figure(&args),
     }
 }
 
