@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use proctor_experiment::ExperimentFile;
 use proctor_judge::pixel::Verdict;
 use proctor_render::RenderRecord;
-use proctor_store::{Outcome, RunRecord, Score, TryRecord};
+use proctor_store::{LabelledCall, LabelsHead, Outcome, RunRecord, Score, TryRecord};
 use proctor_tasks::{Annotations, Pictures, TaskFile};
 use proctor_traces::{Exchange, Trace, TraceEvent};
 use schemars::generate::SchemaSettings;
@@ -28,6 +28,8 @@ fn schemas() -> BTreeMap<&'static str, String> {
             "trace.schema.json",
             written::<Trace>("what `proctor trace show --json` prints: a trace joined from all witnesses"),
         ),
+        ("actions-head.schema.json", written::<LabelsHead>("the first line of actions.jsonl")),
+        ("actions-call.schema.json", written::<LabelledCall>("another line of actions.jsonl")),
         ("exchange.schema.json", written::<Exchange>("a line of model/exchanges.jsonl")),
         ("render.schema.json", written::<RenderRecord>("render/render.json")),
         ("experiment.schema.json", read::<ExperimentFile>("experiment.toml")),
