@@ -9,17 +9,15 @@ use crate::actions::{Designated, classify};
 
 /// A trace of events at their milliseconds.
 fn trace(events: &[(i64, Value)]) -> Trace {
-    let lines: String = events
-        .iter()
-        .enumerate()
-        .map(|(seq, (ms, kind))| {
-            let mut event = json!({
-                "seq": seq, "at": "2026-11-30T10:00:00.000Z", "offset_ms": ms, "turn": 1, "source": "agent_stream"
-            });
-            event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
-            format!("{event}\n")
-        })
-        .collect();
+    let mut lines = String::new();
+    for (seq, (ms, kind)) in events.iter().enumerate() {
+        let mut event = json!({
+            "seq": seq, "at": "2026-11-30T10:00:00.000Z", "offset_ms": ms, "turn": 1, "source": "agent_stream"
+        });
+        event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        lines.push_str(&event.to_string());
+        lines.push('\n');
+    }
     let file = SourceFile { name: "t".into(), bytes: lines.into_bytes(), format: None, arrivals: None };
     Trace::read(&[file], None).unwrap()
 }
@@ -36,7 +34,7 @@ fn ends(id: &str, status: &str) -> Value {
     json!({"kind": "tool_finished", "id": id, "status": status, "output": "", "output_bytes": 0, "truncated": false})
 }
 
-fn detail(id: &str, more: Value) -> Value {
+fn detail(id: &str, more: &Value) -> Value {
     let mut it = json!({"kind": "tool_detail", "id": id});
     it.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     it
@@ -213,8 +211,8 @@ fn waiting_is_the_work_of_the_call_that_is_waited_for_and_ends_where_an_answer_c
         (1_000, begins("wait")),
         (1_500, ends("wait", "ok")),
         (3_000, ends("build", "ok")),
-        (3_000, detail("build", json!({"returned_ms": 400}))),
-        (3_000, detail("wait", json!({"polls": "build"}))),
+        (3_000, detail("build", &json!({"returned_ms": 400}))),
+        (3_000, detail("wait", &json!({"polls": "build"}))),
     ]);
     let labelled = [carries("build", &[Action::RenderPreview]), carries("wait", &[])];
     let time = Behaviour::of(&trace, &labelled, Some(4_000)).time.unwrap();
@@ -281,8 +279,8 @@ fn odd_traces_have_no_figures_rather_than_wrong_ones() {
         (10, ends("a", "ok")),
         (10, begins("b")),
         (20, ends("b", "ok")),
-        (20, detail("a", json!({"polls": "b"}))),
-        (20, detail("b", json!({"polls": "a"}))),
+        (20, detail("a", &json!({"polls": "b"}))),
+        (20, detail("b", &json!({"polls": "a"}))),
     ]);
     let labelled = classify(&ring, None);
     assert_eq!(Behaviour::of(&ring, &labelled[..1], Some(20)).calls, 1);

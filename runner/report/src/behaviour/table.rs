@@ -67,6 +67,7 @@ const fn count(name: &'static str, term: fn(&Behaviour) -> Term) -> Figure {
 }
 
 /// A count per episode.
+#[expect(clippy::unnecessary_wraps, reason = "the form of all terms")]
 fn each(count: u64) -> Term {
     Some((float(count), 1.0))
 }
