@@ -61,7 +61,7 @@ lint: ## Formatting and lints
 	@if command -v cargo-deny >/dev/null; then cargo deny --offline check bans licenses sources; else echo "cargo-deny is not installed: licences and banned crates are not checked"; fi
 
 .PHONY: ci
-ci: test test-slurm lint ## What continuous integration runs
+ci: test test-slurm test-atif lint ## What continuous integration runs
 
 .PHONY: bench
 bench: setup ## Measure: cost of a trial, overrun, rendering; as ratios beside the bare tools
