@@ -57,7 +57,8 @@ fn trace(calls: &[(&str, Value, u64, Option<u64>)]) -> String {
     for (seq, (seconds, source, kind)) in events.into_iter().enumerate() {
         let mut event = json!({"seq": seq, "at": "2026-11-30T10:00:00.000Z", "offset_ms": seconds * 1000, "turn": 1, "source": source});
         event.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
-        lines.push_str(&format!("{event}\n"));
+        lines.push_str(&event.to_string());
+        lines.push('\n');
     }
     lines
 }

@@ -140,7 +140,7 @@ pub(crate) fn classify_script(input: &mut Input<'_>) {
     ];
     let calls: Vec<Call> =
         inputs.into_iter().enumerate().map(|(at, (name, it))| call(at, name, it)).collect();
-    let session = Session { calls, ..Session::default() };
+    let session = Session { calls: calls.into(), ..Session::default() };
     let once = session.classify();
     assert_eq!(once.len(), 6);
     assert_eq!(once, session.classify());

@@ -115,8 +115,8 @@ impl Counts {
 fn ranks(values: &[f64]) -> Vec<f64> {
     let rank = |value: &f64| {
         let below = values.iter().filter(|it| *it < value).count();
-        let equal = values.iter().filter(|it| *it == value).count();
-        float(below as u64) + (float(equal as u64) + 1.0) / 2.0
+        let equal = values.iter().filter(|it| it.total_cmp(value).is_eq()).count();
+        float(below as u64) + f64::midpoint(float(equal as u64), 1.0)
     };
     values.iter().map(rank).collect()
 }
