@@ -193,7 +193,10 @@ mod tests {
         assert_eq!(names, ["source", "reference", "candidate"]);
         let sent = &question.pictures[2];
         assert_eq!((sent.sent, sent.scale), (Size { width: 1568, height: 50 }, 0.5));
-        assert_eq!(question.pictures[0].sent, question.pictures[0].original, "small pictures stay as they are");
+        assert_eq!(
+            question.pictures[0].sent, question.pictures[0].original,
+            "small pictures stay as they are"
+        );
         let Piece::Text(text) = &question.pieces[0] else { panic!("text comes first") };
         assert_eq!(text.lines().filter(|it| it.starts_with('{')).count(), 1);
         let swapped = Question::new(&subject, true).unwrap();
