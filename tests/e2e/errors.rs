@@ -241,7 +241,7 @@ fn no_model_and_no_such_provider() {
         exit status 2
         "#);
     insta::assert_snapshot!(Attempt::new().run(&["--harness", "codex", "--model", "openai"]), @r#"
-        error: invalid value 'openai' for '--model <PROVIDER/NAME>': a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`
+        error: invalid value 'openai' for '--model <PROVIDER/NAME>': a model is PROVIDER/NAME, as in anthropic/claude-opus-5-5; or `script`; or replay:TRIAL
 
         For more information, try '--help'.
         exit status 2
