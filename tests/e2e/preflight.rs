@@ -76,5 +76,5 @@ fn what_cannot_be_tried_is_said_before_anything_is_begun() {
     assert!(stderr.contains("TEST_KEY"), "{stderr}");
     let (code, _, stderr) = preflight(&["--harness", "nop"], "");
     assert_eq!(code, 2);
-    assert!(stderr.contains("codex or claude-code"), "{stderr}");
+    assert!(stderr.contains("codex, claude-code, opencode, gemini, qwen or pi"), "{stderr}");
 }
