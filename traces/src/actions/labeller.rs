@@ -156,8 +156,13 @@ struct Given {
 
 /// The last object with labels in a reply, whatever stands around it: a model that thinks aloud corrects itself at the end.
 fn labels_in(reply: &str) -> Option<Vec<Given>> {
-    /// A reply with more braces than this is none.
-    const MOST: usize = 20_000;
+    /// A longer reply is none, in bytes: it would be searched again from each of its braces.
+    const LONGEST: usize = 1 << 20;
+    /// Braces that are looked at.
+    const MOST: usize = 2_000;
+    if reply.len() > LONGEST {
+        return None;
+    }
     let starts: Vec<usize> = reply.match_indices('{').map(|(at, _)| at).take(MOST).collect();
     let mut found = None;
     let mut past = 0;

@@ -13,6 +13,8 @@ use super::repair::repaired;
 
 /// Longest text of a mark that is kept, in characters.
 const TEXT_CAP: usize = 4000;
+/// A longer reply is none, in bytes: it would be searched again from each of its braces.
+const LONGEST: usize = 1 << 20;
 /// A reply with more braces than this has no block that is looked for.
 const MOST_STARTS: usize = 2000;
 
@@ -200,6 +202,9 @@ fn rating(block: &Map<String, Value>, key: &str) -> Result<Mark, Unscored> {
 /// The structured block: the object of the reply that holds points and is in no other. What stands around it is talk. Where a
 /// reply holds several, one of them may be a quotation of what a picture says: they must agree.
 fn block_of(reply: &str) -> Result<Map<String, Value>, Unscored> {
+    if reply.len() > LONGEST {
+        return Err(Unscored::NoBlock);
+    }
     let mut found = blocks(reply);
     if found.is_empty() {
         found = blocks(&repaired(reply));
@@ -293,6 +298,8 @@ mod tests {
         for reply in ["", "I can't evaluate this image.", "{}", "[{\"id\": \"r1\", \"satisfied\": 1}]"] {
             assert_eq!(read(reply).unwrap_err(), Unscored::NoBlock, "{reply}");
         }
+        let endless = "{\"a\":\"".repeat(LONGEST / 6 + 1);
+        assert_eq!(read(&format!("{WHOLE}{endless}")).unwrap_err(), Unscored::NoBlock);
         let half = &WHOLE[..WHOLE.len() / 2];
         assert_eq!(read(half).unwrap_err(), Unscored::NoBlock);
     }

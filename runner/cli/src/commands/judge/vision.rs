@@ -162,7 +162,7 @@ impl Judge {
                 }
             };
             let read = read(question, &reply);
-            answered.take(reply);
+            take_over(&mut answered, reply);
             match read {
                 Ok(reading) => {
                     (answered.reading, answered.unscored) = (Some(reading), None);
@@ -178,24 +178,19 @@ impl Judge {
     }
 }
 
-/// Takes over what a reply says of itself.
-trait Take {
-    fn take(&mut self, reply: Reply);
-}
-
-impl Take for Answered {
-    fn take(&mut self, reply: Reply) {
-        let mut end = reply.text.len().min(REPLY_CAP);
-        while !reply.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        reply.text[..end].clone_into(&mut self.reply);
-        self.served_model = reply.served_model;
-        self.took_ms = self.took_ms.saturating_add(u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX));
-        self.failures.extend(reply.failures);
-        if let Some(usage) = reply.usage {
-            *self.usage.get_or_insert_default() += usage;
-        }
+/// Takes over what a reply says of itself: the last one is kept, time and tokens of all add up.
+fn take_over(answered: &mut Answered, reply: Reply) {
+    let mut end = reply.text.len().min(REPLY_CAP);
+    while !reply.text.is_char_boundary(end) {
+        end -= 1;
+    }
+    reply.text[..end].clone_into(&mut answered.reply);
+    answered.served_model = reply.served_model;
+    let took = u64::try_from(reply.took.as_millis()).unwrap_or(u64::MAX);
+    answered.took_ms = answered.took_ms.saturating_add(took);
+    answered.failures.extend(reply.failures);
+    if let Some(usage) = reply.usage {
+        *answered.usage.get_or_insert_default() += usage;
     }
 }
 
