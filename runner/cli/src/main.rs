@@ -22,6 +22,11 @@ use crate::args::{Cli, Verb};
 use crate::environment::Environment;
 use crate::failure::Failure;
 
+/// Reading the traces of a whole campaign is mostly the making of small strings, which takes the usual allocator half again as
+/// long (`make bench`, part `behaviour`).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::typed();
     let environment = Environment::read();

@@ -143,6 +143,11 @@ impl Ledger {
 
     /// A path as the ledger names it: relative to the workspace where it lies in it, without `.` and `..`.
     pub(crate) fn resolve(&self, cwd: &str, path: &str) -> String {
+        // Most are the plain name of a file of the workspace.
+        let inside = path.strip_prefix(self.root.as_str()).and_then(|it| it.strip_prefix('/'));
+        if let Some(name) = inside.or(Some(path).filter(|_| cwd.is_empty())).filter(|it| is_plain(it)) {
+            return name.to_owned();
+        }
         let path = path.char_indices().nth(1024).map_or(path, |(end, _)| &path[..end]);
         let path = path.trim_start_matches("file://");
         // What a server of the sandbox gives is what lies in its folder.
@@ -257,6 +262,12 @@ impl Ledger {
     }
 }
 
+/// Whether a path is the name of a file, and nothing else.
+fn is_plain(path: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    (1..=255).contains(&path.len()) && path.bytes().all(is_plain) && !matches!(path, "." | "..")
+}
+
 /// Whether a path stands for several.
 pub(crate) fn globbing(path: &str) -> bool {
     // A name of which nothing is known stands for no file at all.
@@ -270,11 +281,14 @@ pub(crate) fn file_name(path: &str) -> &str {
 
 /// The part of a file's name after its last dot, in lower case; empty if there is none.
 pub(crate) fn extension(path: &str) -> String {
+    written_extension(path).to_ascii_lowercase()
+}
+
+/// [`extension`] as it is written.
+pub(crate) fn written_extension(path: &str) -> &str {
     match file_name(path).rsplit_once('.') {
-        Some((_, ext)) if ext.len() <= 6 && ext.bytes().all(|it| it.is_ascii_alphanumeric()) => {
-            ext.to_ascii_lowercase()
-        }
-        _ => String::new(),
+        Some((_, ext)) if ext.len() <= 6 && ext.bytes().all(|it| it.is_ascii_alphanumeric()) => ext,
+        _ => "",
     }
 }
 
@@ -349,6 +363,9 @@ mod tests {
         assert_eq!(of("/tmp/x", "./y.png"), "/tmp/x/y.png");
         assert_eq!(of("", "../../../../etc"), "/etc");
         assert_eq!(of("", "file:///work/artifact.html?x=1"), "artifact.html");
+        assert_eq!((of("", "a-1.png"), of("draft", "/work/a_1.png")), ("a-1.png".into(), "a_1.png".into()));
+        assert_eq!((of("draft", "a.png"), of("", "/work/..")), ("draft/a.png".into(), "/".into()));
+        assert_eq!((of("", "."), of("", "..")), (".".into(), "/".into()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! and tools share.
 
 use super::facts::{Fact, Facts};
-use super::ledger::{Known, Ledger, Pictures, Text, extension, file_name};
+use super::ledger::{Known, Ledger, Pictures, Text, extension, file_name, written_extension};
 use super::prose;
 
 /// A session while one of its calls is read.
@@ -362,23 +362,11 @@ fn by_name(path: &str) -> Pictures {
 
 /// Whether a path names a picture by its extension.
 pub(crate) fn is_picture(path: &str) -> bool {
-    matches!(
-        &*extension(path),
-        "png"
-            | "jpg"
-            | "jpeg"
-            | "gif"
-            | "webp"
-            | "bmp"
-            | "ppm"
-            | "pgm"
-            | "pnm"
-            | "tif"
-            | "tiff"
-            | "miff"
-            | "xwd"
-            | "apng"
-    )
+    const KINDS: [&str; 14] = [
+        "png", "jpg", "jpeg", "gif", "webp", "bmp", "ppm", "pgm", "pnm", "tif", "tiff", "miff", "xwd", "apng",
+    ];
+    let extension = written_extension(path);
+    KINDS.iter().any(|kind| extension.eq_ignore_ascii_case(kind))
 }
 
 fn is_task(path: &str) -> bool {

@@ -1,8 +1,9 @@
 //! A tool call to facts: what each kind of tool is given.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde_json::Value;
 
 use super::facts::Fact;
@@ -15,13 +16,11 @@ use crate::{Call, ToolKind, ToolStatus};
 
 /// Whether harness, policy or user refused a call, or it failed before it did anything.
 pub(crate) fn refused(call: &Call) -> bool {
+    static SAID: LazyLock<[Finder<'static>; 4]> = LazyLock::new(|| {
+        ["Rejected(", "CreateProcess", "No such tool available", "requested permissions"].map(Finder::new)
+    });
     let head = call.output.get(..2048).unwrap_or(&call.output).as_bytes();
-    let says = |words: &str| memmem::find(head, words.as_bytes()).is_some();
-    call.status == ToolStatus::Declined
-        || says("Rejected(")
-        || says("CreateProcess")
-        || says("No such tool available")
-        || says("requested permissions")
+    call.status == ToolStatus::Declined || SAID.iter().any(|words| words.find(head).is_some())
 }
 
 /// Whether an edit did not take place.

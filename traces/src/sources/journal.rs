@@ -2,12 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::json::{Object, Raw};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::json::Object;
 use super::records::{ArtifactVersion, Builder, Finish, ModelSpan};
 use super::{Grammar, SaidKind, SourceClock, Unknown};
 use crate::{
-    EventKind, Moment, Nesting, OffsetMs, Source, Timestamp, ToolCall, ToolCallId, ToolResult, ToolStatus,
-    TraceEvent, Witness,
+    Digest, EventKind, ExchangeEnd, Moment, Nesting, OffsetMs, Source, Timestamp, ToolCall, ToolCallId,
+    ToolResult, ToolStatus, TraceEvent, Usage, WireFormat, Witness,
 };
 
 pub(crate) struct Journal;
@@ -15,87 +19,127 @@ pub(crate) struct Journal;
 impl Grammar for Journal {
     const WITNESS: Witness = Witness::Stream;
 
+    fn line(&mut self, text: &str, out: &mut Builder) -> bool {
+        event(text).map(|event| take(event, out)).is_some()
+    }
+
     fn record(&mut self, record: &Object<'_>, _: Option<Moment>, out: &mut Builder) -> Result<(), Unknown> {
         let unknown = || Unknown(record.text_or_empty("kind").into_owned());
-        let event: TraceEvent = event(record).or_else(|| record.to()).ok_or_else(unknown)?;
-        take(event, out);
+        take(record.to().ok_or_else(unknown)?, out);
         Ok(())
     }
 }
 
+/// A line of the kinds of which there are many, with the fields of all of them.
+#[derive(Deserialize)]
+struct Line<'a> {
+    seq: u64,
+    #[serde(borrow)]
+    at: Cow<'a, str>,
+    offset_ms: OffsetMs,
+    turn: u32,
+    source: Source,
+    #[serde(default)]
+    untimed: bool,
+    kind: Kind,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    input: Option<Value>,
+    #[serde(borrow)]
+    parent: Option<Text<'a>>,
+    /// Of a call a word, of an exchange a number.
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+    exit_code: Option<i32>,
+    #[serde(borrow)]
+    output: Option<Text<'a>>,
+    output_bytes: Option<u64>,
+    truncated: Option<bool>,
+    exchange: Option<u64>,
+    wire: Option<WireFormat>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    bytes: Option<u64>,
+    end: Option<ExchangeEnd>,
+    usage: Option<Usage>,
+    digest: Option<Digest>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+}
+
+/// Text, borrowed if it has no escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl From<Text<'_>> for String {
+    fn from(text: Text<'_>) -> Self {
+        text.0.into_owned()
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    ToolStarted,
+    ToolFinished,
+    ModelRequest,
+    ModelResponse,
+    AgentText,
+    Reasoning,
+    ArtifactChanged,
+    #[serde(other)]
+    Another,
+}
+
 /// The event, if it is one of those of which there are many, and just as we write it. It is the same that the general reader
 /// comes to, which takes several times as long.
-fn event(record: &Object<'_>) -> Option<TraceEvent> {
-    let kind = match &*record.text("kind")? {
-        "tool_started" => EventKind::ToolStarted(ToolCall {
-            id: ToolCallId(text(record, "id")?),
-            name: text(record, "name")?,
-            input: record.get("input")?.value_exactly()?,
-            parent: optional(record, "parent", |raw| raw.text().map(|it| ToolCallId(it.into_owned())))?,
+fn event(text: &str) -> Option<TraceEvent> {
+    let line: Line<'_> = serde_json::from_str(text).ok()?;
+    let kind = match line.kind {
+        Kind::ToolStarted => EventKind::ToolStarted(ToolCall {
+            id: ToolCallId(line.id?.into()),
+            name: line.name?.into(),
+            input: line.input?,
+            parent: line.parent.map(|it| ToolCallId(it.into())),
         }),
-        "tool_finished" => EventKind::ToolFinished(ToolResult {
-            id: ToolCallId(text(record, "id")?),
-            status: match &*record.text("status")? {
-                "ok" => ToolStatus::Ok,
-                "failed" => ToolStatus::Failed,
-                "unfinished" => ToolStatus::Unfinished,
-                _ => return None,
-            },
-            exit_code: optional(record, "exit_code", Raw::number)?,
-            output: text(record, "output")?,
-            output_bytes: record.get("output_bytes")?.number()?,
-            truncated: record.get("truncated")?.number()?,
+        Kind::ToolFinished => EventKind::ToolFinished(ToolResult {
+            id: ToolCallId(line.id?.into()),
+            status: serde_json::from_str(line.status?.get()).ok()?,
+            exit_code: line.exit_code,
+            output: line.output?.into(),
+            output_bytes: line.output_bytes?,
+            truncated: line.truncated?,
         }),
-        "model_request" => EventKind::ModelRequest {
-            exchange: record.get("exchange")?.number()?,
-            wire: record.get("wire")?.read()?,
-            model: optional(record, "model", |raw| raw.text().map(Cow::into_owned))?,
-            bytes: record.get("bytes")?.number()?,
+        Kind::ModelRequest => EventKind::ModelRequest {
+            exchange: line.exchange?,
+            wire: line.wire?,
+            model: line.model.map(String::from),
+            bytes: line.bytes?,
         },
-        "model_response" => EventKind::ModelResponse {
-            exchange: record.get("exchange")?.number()?,
-            status: optional(record, "status", Raw::number)?,
-            end: record.get("end")?.read()?,
-            usage: optional(record, "usage", Raw::read)?,
+        Kind::ModelResponse => EventKind::ModelResponse {
+            exchange: line.exchange?,
+            status: line.status.map(|it| serde_json::from_str(it.get())).transpose().ok()?,
+            end: line.end?,
+            usage: line.usage,
         },
-        "agent_text" => EventKind::AgentText { text: text(record, "text")? },
-        "reasoning" => EventKind::Reasoning { text: text(record, "text")? },
-        _ => return None,
+        Kind::AgentText => EventKind::AgentText { text: line.text?.into() },
+        Kind::Reasoning => EventKind::Reasoning { text: line.text?.into() },
+        Kind::ArtifactChanged => EventKind::ArtifactChanged { digest: line.digest?, bytes: line.bytes? },
+        Kind::Another => return None,
     };
-    let at = record.text("at")?;
     Some(TraceEvent {
-        seq: record.get("seq")?.number()?,
-        at: super::fast_epoch_ms(at.as_bytes())
+        seq: line.seq,
+        at: super::fast_epoch_ms(line.at.as_bytes())
             .map(Timestamp::from_millis)
-            .or_else(|| Timestamp::parse(&at))?,
-        offset_ms: OffsetMs(record.get("offset_ms")?.number()?),
-        turn: record.get("turn")?.number()?,
-        source: match &*record.text("source")? {
-            "agent_stream" => Source::AgentStream,
-            "session_file" => Source::SessionFile,
-            "gateway" => Source::Gateway,
-            _ => return None,
-        },
-        untimed: optional(record, "untimed", Raw::number)?.unwrap_or(false),
+            .or_else(|| Timestamp::parse(&line.at))?,
+        offset_ms: line.offset_ms,
+        turn: line.turn,
+        source: line.source,
+        untimed: line.untimed,
         kind,
     })
-}
-
-fn text(record: &Object<'_>, key: &str) -> Option<String> {
-    record.get(key)?.text_exactly().map(Cow::into_owned)
-}
-
-/// What may be absent: none only if it is there and cannot be read.
-#[expect(clippy::option_option, reason = "absent and unreadable are two things")]
-fn optional<'a, T>(
-    record: &Object<'a>,
-    key: &str,
-    read: impl FnOnce(Raw<'a>) -> Option<T>,
-) -> Option<Option<T>> {
-    match record.get(key) {
-        None => Some(None),
-        Some(raw) => read(raw).map(Some),
-    }
 }
 
 fn witness(source: Source) -> Witness {
@@ -212,6 +256,8 @@ mod tests {
             r#""source":"gateway","kind":"model_response","exchange":7,"status":null,"end":"deadline","usage":null"#,
             r#""source":"agent_stream","kind":"agent_text","text":"hello"#,
             r#""source":"agent_stream","kind":"agent_text","text":"hello""#,
+            r#""source":"watcher","kind":"artifact_changed","digest":"DIGEST","bytes":4"#,
+            r#""source":"watcher","kind":"artifact_changed","digest":"sha256:beef","bytes":4"#,
             // What neither of them takes.
             r#""source":"agent_stream","kind":"agent_text","text":7"#,
             r#""source":"nobody","kind":"agent_text","text":"x""#,
@@ -222,15 +268,16 @@ mod tests {
         ];
         let mut short = 0;
         for kind in kinds {
+            let kind = kind.replace("DIGEST", &Digest::of(b"x").to_string());
             let line = format!("{{{head},{kind}}}");
             let Some(record) = Object::parse(&line) else { continue };
             let general: Option<TraceEvent> = record.to();
-            if let Some(event) = event(&record) {
+            if let Some(event) = event(&line) {
                 assert_eq!(Some(event), general, "{line}");
                 short += 1;
             }
         }
-        // All but one that was refused, one without input, and what is no event at all.
-        assert_eq!(short, 7);
+        // All but the one without input, and what is no event at all.
+        assert_eq!(short, 9);
     }
 }

@@ -153,30 +153,6 @@ impl<'a> Raw<'a> {
         read.or_else(|_| serde_json::from_str(&without_lone_surrogates(written))).ok().map(Cow::Owned)
     }
 
-    /// The text as a general reader takes it: none where that would be an error.
-    pub(crate) fn text_exactly(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            return Some(Cow::Borrowed(inner));
-        }
-        serde_json::from_str::<String>(self.0).ok().map(Cow::Owned)
-    }
-
-    /// The whole value, or none where a general reader finds an error.
-    pub(crate) fn value_exactly(self) -> Option<Value> {
-        serde_json::from_str(self.0).ok()
-    }
-
-    /// A number, or a truth value, exactly as it is written.
-    pub(crate) fn number<T: std::str::FromStr>(self) -> Option<T> {
-        self.0.parse().ok()
-    }
-
-    /// The value as a `T`.
-    pub(crate) fn read<T: Deserialize<'a>>(self) -> Option<T> {
-        serde_json::from_str(self.0).ok()
-    }
-
     /// The whole value. What cannot be read, such as a nesting without end, is given as text.
     pub(crate) fn value(self) -> Value {
         let written = self.0;

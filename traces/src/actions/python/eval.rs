@@ -152,7 +152,8 @@ impl Reader<'_, '_> {
                 at += 1;
                 let text = value.clone();
                 if self.tally.words.len() < 1 << 14 {
-                    self.tally.words.push_str(&text.chars().take(400).collect::<String>());
+                    let end = text.char_indices().nth(400).map_or(text.len(), |(end, _)| end);
+                    self.tally.words.push_str(&text[..end]);
                     self.tally.words.push(' ');
                 }
                 self.literal(&text, *formatted)

@@ -1,6 +1,9 @@
 //! What a program did, all in all: from single deeds to facts.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
 
 use super::calls::Deed;
 use super::value::Val;
@@ -48,66 +51,79 @@ pub(super) struct Tally {
     read_task: Option<String>,
 }
 
+/// Words to look for; looking for all of them takes less long than preparing to look for one.
+type Words<const N: usize> = LazyLock<[Finder<'static>; N]>;
+
+fn words<const N: usize>(words: [&'static str; N]) -> [Finder<'static>; N] {
+    words.map(Finder::new)
+}
+
 /// Words for what text leaves on a picture.
-const TEXT_WORDS: [&str; 16] = [
-    "ink",
-    "baseline",
-    "cap height",
-    "cap-height",
-    "x-height",
-    "glyph",
-    "text",
-    "label",
-    "title",
-    "caption",
-    "letter",
-    "word",
-    "heading",
-    "font size",
-    "fontsize",
-    "tick label",
-];
+static TEXT_WORDS: Words<16> = Words::new(|| {
+    words([
+        "ink",
+        "baseline",
+        "cap height",
+        "cap-height",
+        "x-height",
+        "glyph",
+        "text",
+        "label",
+        "title",
+        "caption",
+        "letter",
+        "word",
+        "heading",
+        "font size",
+        "fontsize",
+        "tick label",
+    ])
+});
 
 /// Words for what is derived and no longer read off.
-const STRUCTURE_WORDS: [&str; 21] = [
-    "slope",
-    "gap",
-    "pitch",
-    "spacing",
-    "edge list",
-    "wire",
-    "connect",
-    "component",
-    "bar height",
-    "segment",
-    "radius",
-    "per px",
-    "px per",
-    "px/unit",
-    "angle",
-    "junction",
-    "intersect",
-    "adjacency",
-    "column width",
-    "row height",
-    "node ",
-];
+static STRUCTURE_WORDS: Words<21> = Words::new(|| {
+    words([
+        "slope",
+        "gap",
+        "pitch",
+        "spacing",
+        "edge list",
+        "wire",
+        "connect",
+        "component",
+        "bar height",
+        "segment",
+        "radius",
+        "per px",
+        "px per",
+        "px/unit",
+        "angle",
+        "junction",
+        "intersect",
+        "adjacency",
+        "column width",
+        "row height",
+        "node ",
+    ])
+});
 
 /// Words that are those of derived data only where something is divided by what was measured.
-const DATA_WORDS: [&str; 12] = [
-    "value",
-    "unit",
-    "percent",
-    "%",
-    "scale",
-    "data",
-    "ratio",
-    "grid",
-    "coordinate",
-    "height",
-    "width",
-    "centre",
-];
+static DATA_WORDS: Words<12> = Words::new(|| {
+    words([
+        "value",
+        "unit",
+        "percent",
+        "%",
+        "scale",
+        "data",
+        "ratio",
+        "grid",
+        "coordinate",
+        "height",
+        "width",
+        "centre",
+    ])
+});
 
 impl Tally {
     /// A call was met that does something with what went into it.
@@ -138,16 +154,6 @@ impl Tally {
             Some(pics) => pics.any(Pictures::ANY_SOURCE) && self.compared.is_empty(),
             None => false,
         }
-    }
-
-    fn says(&self, lower: &str, words: &[&str]) -> bool {
-        let _ = self;
-        words.iter().any(|it| {
-            lower
-                .match_indices(it)
-                .take(32)
-                .any(|(at, _)| !lower[..at].chars().next_back().is_some_and(char::is_alphabetic))
-        })
     }
 
     /// The facts of the program.
@@ -195,10 +201,10 @@ impl Tally {
     fn measure(&self, scene: &mut Scene, pics: Pictures, lower: &str, why: &str) {
         let from_source = pics.any(Pictures::ANY_SOURCE);
         let compares = !self.compared.is_empty();
-        let said = self.says(lower, &STRUCTURE_WORDS) || (self.divides && self.says(lower, &DATA_WORDS));
+        let said = says(lower, &*STRUCTURE_WORDS) || (self.divides && says(lower, &*DATA_WORDS));
         let structure_said = said && (self.divides || self.indexed) || self.gaps > self.edges;
         let places = self.did(Deed::Places);
-        let text_said = self.says(lower, &TEXT_WORDS);
+        let text_said = says(lower, &*TEXT_WORDS);
         let structure = self.to_source(Deed::Structure, pics)
             || (structure_said
                 && from_source
@@ -294,6 +300,15 @@ impl Tally {
             scene.note(Fact::CheckedTools, why);
         }
     }
+}
+
+/// Whether one of these stands at the beginning of a word.
+fn says(lower: &str, words: &[Finder<'_>]) -> bool {
+    words.iter().any(|it| {
+        it.find_iter(lower.as_bytes())
+            .take(32)
+            .any(|at| !lower[..at].chars().next_back().is_some_and(char::is_alphabetic))
+    })
 }
 
 /// Pictures that are named anywhere in a program.
