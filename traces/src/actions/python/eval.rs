@@ -32,8 +32,7 @@ impl Reader<'_, '_> {
                 }
                 Token::Op("(" | "[" | "{") | Token::Text { .. } | Token::Number(_) | Token::Name(_) => {}
                 Token::Op(",") => {
-                    all.join(&last);
-                    last = Val::default();
+                    all.absorb(std::mem::take(&mut last));
                     pending = None;
                     at += 1;
                     continue;
@@ -99,11 +98,11 @@ impl Reader<'_, '_> {
                     last.join(&Val { strs: Vec::new(), ..found });
                     last.strs = filled;
                 }
-                _ => last.join(&val),
+                _ => last.absorb(val),
             }
             at = next;
         }
-        all.join(&last);
+        all.absorb(last);
         all
     }
 

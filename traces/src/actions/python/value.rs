@@ -4,7 +4,7 @@ use crate::actions::ledger::{Pictures, Text};
 use crate::actions::programs::Arg;
 
 /// What is known of a value.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Val {
     /// Pictures that went into it.
     pub(super) pics: Pictures,
@@ -32,6 +32,16 @@ impl Val {
 
     pub(super) fn of_str(text: String) -> Self {
         Self { strs: vec![text], ..Self::default() }
+    }
+
+    /// The same as [`Self::join`] with a value that is needed no more. Most expressions are one value.
+    pub(super) fn absorb(&mut self, other: Self) {
+        if *self != Self::default() {
+            return self.join(&other);
+        }
+        *self = other;
+        self.strs.truncate(Self::MOST_STRS);
+        self.items.truncate(Self::MOST_ITEMS);
     }
 
     /// Takes in what another value knows.
