@@ -11,6 +11,7 @@ mod annotations;
 mod check;
 mod discover;
 mod error;
+mod explicit;
 mod files;
 #[cfg(test)]
 mod fixture;
@@ -18,6 +19,7 @@ mod id;
 mod operations;
 mod package;
 mod pictures;
+mod question;
 mod render_mode;
 mod stats;
 mod task;
@@ -32,11 +34,13 @@ pub use annotations::{
 pub use check::{Finding, Severity, check, has_errors};
 pub use discover::{discover, discover_unrendered};
 pub use error::TaskError;
+pub use explicit::explicit_instruction;
 pub use files::{MAX_FILE_BYTES, MAX_FILES, MAX_PACKAGE_BYTES};
 pub use id::{TaskId, TaskIdError};
 pub use operations::{Operation, operations};
 pub use package::{Category, Difficulty, Language, Metadata, Solver, SuiteId, TaskFile};
 pub use pictures::{PictureImage, PictureRecord, PictureState, Pictures};
+pub use question::{Ablation, GivenSource, direct_question, native_question, questions_digest};
 pub use render_mode::{
     DotSettings, HtmlSettings, PythonSettings, RenderMode, RenderSettings, TexSettings, preview_name,
     render_command,

@@ -113,4 +113,16 @@ impl Artifact {
             mode: Some(mode),
         }
     }
+
+    /// The most bytes that a picture may have that a model returns instead of a program.
+    pub const PICTURE_CAP: u64 = 32 << 20;
+
+    /// The names of such a picture, by its kind.
+    pub const PICTURES: [(&'static str, &'static str); 3] =
+        [("artifact.png", "image/png"), ("artifact.jpg", "image/jpeg"), ("artifact.webp", "image/webp")];
+
+    /// Whether a file of this name is such a picture, and no program.
+    pub fn is_picture(name: &str) -> bool {
+        Self::PICTURES.iter().any(|(picture, _)| *picture == name)
+    }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, UndefinedBehavior, Value, context};
 use proctor_traces::Digest;
 
 use crate::error::TaskError;
@@ -83,8 +83,11 @@ pub fn templates_digest() -> Digest {
 }
 
 fn render(name: &'static str, template: &str, task: &Task, facts: &Facts) -> Result<String, TaskError> {
-    let mode = task.mode();
-    let command = facts.render_command.clone().unwrap_or_else(|| render_command(mode, &task.render));
+    fill(name, template, values(task, facts))
+}
+
+/// Fills a template in.
+pub(crate) fn fill(name: &'static str, template: &str, values: Value) -> Result<String, TaskError> {
     let wrong =
         |error: minijinja::Error| TaskError::Template { template: name, reason: format!("{error:#}") };
     let mut syntax = SyntaxConfig::builder();
@@ -92,9 +95,16 @@ fn render(name: &'static str, template: &str, task: &Task, facts: &Facts) -> Res
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.set_syntax(syntax.build().map_err(wrong)?);
+    environment.render_str(template, values).map_err(wrong)
+}
+
+/// What a template may tell.
+pub(crate) fn values(task: &Task, facts: &Facts) -> Value {
+    let mode = task.mode();
+    let command = facts.render_command.clone().unwrap_or_else(|| render_command(mode, &task.render));
     let assets = &task.solver.public_assets;
     let assets: Vec<String> = assets.iter().filter(|name| task.is_public(name)).cloned().collect();
-    let values = context! {
+    context! {
         instruction => task.solver.instruction.trim().to_owned(),
         language => task.solver.language.title(),
         rendering_target => rendering_target(task),
@@ -110,8 +120,7 @@ fn render(name: &'static str, template: &str, task: &Task, facts: &Facts) -> Res
         preview => preview_name(mode, &task.render).to_owned(),
         full_page => task.render.html.full_page,
         budget_seconds => facts.budget.map(|budget| budget.as_secs()),
-    };
-    environment.render_str(template, values).map_err(wrong)
+    }
 }
 
 /// The rendering target in words.
