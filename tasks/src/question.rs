@@ -88,7 +88,7 @@ pub fn questions_digest() -> Digest {
 }
 
 /// The word that a code block in `language` is marked with.
-pub const fn code_tag(language: Language) -> &'static str {
+const fn code_tag(language: Language) -> &'static str {
     language.as_str()
 }
 

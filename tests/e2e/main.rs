@@ -34,3 +34,4 @@ mod sealing;
 mod secrecy;
 mod streams;
 mod support;
+mod tracks;

@@ -131,12 +131,9 @@ fn experiments_that_cannot_be_run() {
         hint: [prices."openai/x"] with `input` and `output` in US dollars per million tokens
         "#);
 
-    let native = "[tasks]\npaths = [\"SAMPLES\"]\n[[methods]]\ntrack = \"native\"\nmodel = \"openai/x\"\n";
-    let folder = folder_with(native);
-    insta::assert_snapshot!(refusal(folder.path(), &["e.toml", "--out", "x"]), @r#"
-        error: method `native-openai-x`: this version of proctor runs no methods of the track `native`
-        hint: methods of the track `agent` run; --print-plan plans with the others
-        "#);
+    let alone = "[tasks]\npaths = [\"SAMPLES\"]\n[[methods]]\ntrack = \"direct\"\nmodel = \"anthropic/x\"\n";
+    let folder = folder_with(alone);
+    insta::assert_snapshot!(refusal(folder.path(), &["e.toml", "--out", "x"]), @"error: method `direct-anthropic-x`: its provider speaks anthropic_messages, none of which the track `direct` asks in");
     assert!(!folder.path().join("x").exists());
 }
 

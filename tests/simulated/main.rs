@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use proctor_engine::{
-    Ceiling, EngineEvent, Executor, Method, MethodSettings, Plan, RetryPolicy, Schedule, Setting, Site,
-    Steps, Stop, TrialSpec, run as dispatch,
+    Agent, Ceiling, EngineEvent, Executor, Method, MethodSettings, Plan, RetryPolicy, Schedule, Setting,
+    Site, Steps, Stop, Track, TrialSpec, run as dispatch,
 };
 use proctor_harnesses::HarnessName;
 use proctor_store::{
@@ -196,9 +196,9 @@ fn outcome(spec: &TrialSpec, evidence: &TryDir, ending: Ending, queue: Duration,
 fn method(number: u32) -> Result<Method, Box<dyn Error>> {
     Ok(Method {
         id: MethodId::try_from(format!("pretender-{number}"))?,
-        harness: HarnessName::Nop.to_string().parse::<proctor_harnesses::HarnessId>()?.harness(),
-        installed: None,
-        command: None,
+        track: Track::Agent(Agent::new(
+            HarnessName::Nop.to_string().parse::<proctor_harnesses::HarnessId>()?.harness(),
+        )),
         model: None,
         settings: MethodSettings::default(),
         budget: Duration::from_secs(1800),
@@ -206,6 +206,7 @@ fn method(number: u32) -> Result<Method, Box<dyn Error>> {
         ceiling: Ceiling::default(),
         ceiling_total: Ceiling::default(),
         jobs: None,
+        launch_interval: Duration::ZERO,
         needs: None,
     })
 }

@@ -127,7 +127,7 @@ impl Asking {
             model: self.model.clone(),
             system: Some(system),
             parts,
-            max_output_tokens: self.terms.max_output_tokens,
+            max_output_tokens: Some(self.terms.max_output_tokens),
             reasoning: self.terms.reasoning.clone(),
             form: None,
             limit_field: self.limit_field,
@@ -142,7 +142,7 @@ impl Asking {
 }
 
 /// The format that is asked in, of those that a provider speaks: the one that tells most of reasoning first.
-fn wire_of(spoken: &[WireFormat]) -> Option<WireFormat> {
+pub(crate) fn wire_of(spoken: &[WireFormat]) -> Option<WireFormat> {
     let liked = [
         WireFormat::OpenaiResponses,
         WireFormat::AnthropicMessages,

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use proctor_gateway::client::AskError;
 use proctor_gateway::{GatewayError, ScriptError};
 use proctor_harnesses::HarnessError;
 use proctor_sandbox::SandboxError;
@@ -26,6 +27,13 @@ pub enum EngineError {
     /// The scripted model.
     #[error(transparent)]
     Script(#[from] ScriptError),
+    /// The way to the gateway.
+    #[error("the gateway cannot be asked")]
+    Client {
+        /// Why.
+        #[source]
+        source: AskError,
+    },
     /// The harness.
     #[error(transparent)]
     Harness(#[from] HarnessError),

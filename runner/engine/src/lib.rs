@@ -2,8 +2,8 @@
 //!
 //! Map: [`Method`] and [`Plan`] what is to be done, [`Schedule`] how much of it at a time · [`run`] the dispatcher ·
 //! `dispatch::queue` which trial is next · `trial` the tries of one trial and their endings · [`Executor`] who carries out
-//! a try, with one implementation: `trial::sitting`, a try from an empty room to a removed one · `record` the
-//! trace · `watch` what is seen from outside · `collect` what an agent left.
+//! a try: `trial::sitting` from an empty room to a removed one, `trial::alone` without a room, of a model that is asked once ·
+//! `record` the trace · `watch` what is seen from outside · `collect` what an agent left.
 //!
 //! Architecture invariants: the engine knows turns, inputs, artifacts and budgets, and no suite; it prints nothing and
 //! reads no environment; every try has evidence on disk, whatever ends it.
@@ -30,7 +30,7 @@ pub use dispatch::{RunEnd, Site, Stop, run};
 pub use error::EngineError;
 pub use event::{EngineEvent, Phase};
 pub use executor::{Executor, Input, Setting, Step, Steps};
-pub use method::{Method, MethodSettings, Model, ModelSource};
+pub use method::{Agent, Direct, Method, MethodSettings, Model, ModelSource, Native, Track};
 pub use need::{Given, Need, OnMissing};
 pub use plan::{Host, Plan, RetryPolicy, TrialSpec};
 pub use schedule::{Schedule, rooms_that_fit};

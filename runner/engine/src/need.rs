@@ -108,6 +108,7 @@ impl Need {
             artifact: artifact.name.clone(),
             name: name.clone(),
             digest,
+            spent_ms: Some(outcome.time_of_all_stages()),
         };
         let ArtifactState::Present { digest, .. } = artifact.state else {
             return Ok(match self.on_missing {

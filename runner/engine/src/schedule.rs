@@ -8,7 +8,7 @@ use crate::Ceiling;
 /// What is run side by side.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Trials at a time, of all methods.
+    /// Trials at a time that take a room, of all methods; the others are bounded by their method and provider alone.
     pub jobs: usize,
     /// Trials at a time that ask the same provider, by its name.
     pub provider_jobs: BTreeMap<String, usize>,

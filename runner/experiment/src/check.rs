@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proctor_harnesses::{HarnessName, split_command_line};
 use proctor_store::MethodId;
+use proctor_tasks::Ablation;
 use proctor_tasks::toml_text::Step::{self, Index, Key};
 use proctor_tasks::toml_text::nearest;
 
-use crate::experiment::{Method, ModelId, Needs, Schedule, Track};
+use crate::experiment::{Method, ModelId, Needs, OnMissing, Schedule, Track};
 use crate::resolve::Layers;
 use crate::{Experiment, ExperimentError};
+
+/// Fields of a request that hold the question itself, or what follows from other settings.
+const OURS: [&str; 9] =
+    ["model", "messages", "input", "instructions", "prompt", "image", "contents", "stream", "n"];
 
 /// Refuses what cannot be run whatever is installed.
 pub(crate) fn check(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), ExperimentError> {
@@ -27,11 +32,16 @@ pub(crate) fn check(experiment: &Experiment, layers: &Layers<'_>) -> Result<(), 
             });
         }
         about.answerer()?;
+        about.alone()?;
         about.ceilings(experiment)?;
     }
     for (index, method) in experiment.methods.iter().enumerate() {
         if let Some(needs) = &method.needs {
-            About { layers, index, method }.needs(needs, experiment)?;
+            let about = About { layers, index, method };
+            about.needs(needs, experiment)?;
+            if method.ablation == Some(Ablation::A2) {
+                about.second_stage(needs, experiment)?;
+            }
         }
     }
     names_of_providers(&experiment.schedule, experiment, layers)?;
@@ -120,8 +130,10 @@ struct About<'a> {
 
 impl About<'_> {
     fn is_typed(&self) -> bool {
-        let origin = self.layers.origins.get(&format!("methods.{}.harness", self.method.id));
-        matches!(origin, Some(crate::Origin::Flag(_)))
+        ["harness", "track"].iter().any(|key| {
+            let origin = self.layers.origins.get(&format!("methods.{}.{key}", self.method.id));
+            matches!(origin, Some(crate::Origin::Flag(_)))
+        })
     }
 
     fn error(&self, key: &str, message: String) -> ExperimentError {
@@ -176,6 +188,60 @@ impl About<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What goes with tracks on which a model answers alone, and with which of them.
+    fn alone(&self) -> Result<(), ExperimentError> {
+        let Method { id, track, ablation, endpoint, reasoning, max_output_tokens, request, .. } = self.method;
+        let (native, direct) = (*track == Track::Native, *track == Track::Direct);
+        let given = [
+            ("ablation", ablation.is_some(), native || direct),
+            ("endpoint", endpoint.is_some(), direct),
+            ("reasoning", reasoning.is_some(), native),
+            ("max_output_tokens", max_output_tokens.is_some(), native),
+            ("request", !request.is_empty(), native || direct),
+        ];
+        if let Some((key, ..)) = given.iter().find(|(_, given, belongs)| *given && !belongs) {
+            return Err(self.error(key, format!("method `{id}`: `{key}` is nothing on the track `{track}`")));
+        }
+        if let Some(field) = request.keys().find(|field| OURS.contains(&field.as_str())) {
+            return Err(
+                self.error("request", format!("method `{id}`: `{field}` of the request is said by us"))
+            );
+        }
+        let second_stage = *ablation == Some(Ablation::A2);
+        match (&self.method.needs, ablation) {
+            (_, Some(Ablation::A1 | Ablation::A2 | Ablation::B)) if direct => Err(self
+                .error("ablation", format!("method `{id}`: on the track `direct` there is no program"))
+                .with_hint("ablation = \"c\" is for both tracks")),
+            (None, _) if second_stage => Err(self
+                .error("ablation", format!("method `{id}`: `a2` edits what a method of `a1` made"))
+                .with_hint("needs = { method = \"…\", on_missing = \"empty\" }")),
+            (Some(_), _) if (native || direct) && !second_stage => Err(self.error(
+                "needs",
+                format!("method `{id}`: on the track `{track}` only ablation `a2` takes an artifact"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The second stage edits what a first one made, and an empty program if that is what it made (C.2).
+    fn second_stage(&self, needs: &Needs, experiment: &Experiment) -> Result<(), ExperimentError> {
+        let id = &self.method.id;
+        let first = experiment.methods.iter().find(|method| method.id == needs.method);
+        if first.is_none_or(|method| method.ablation != Some(Ablation::A1)) {
+            return Err(self
+                .error("needs", format!("method `{id}`: `{}` is no method of ablation `a1`", needs.method)));
+        }
+        if needs.on_missing != OnMissing::Empty || needs.artifact.is_some() || needs.rename.is_some() {
+            return Err(self
+                .error(
+                    "needs",
+                    format!("method `{id}`: `a2` starts from the program of `a1`, or from an empty one"),
+                )
+                .with_hint(format!("needs = {{ method = \"{}\", on_missing = \"empty\" }}", needs.method)));
+        }
+        Ok(())
     }
 
     /// Costs can be bounded only where they are known.

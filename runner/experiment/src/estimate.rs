@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proctor_store::MethodId;
 use serde::Serialize;
 
-use crate::experiment::{Experiment, Method, Price};
+use crate::experiment::{Experiment, Method, Price, Track};
 use crate::value::Usd;
 
 /// What trials of some methods took and used. From a small run of the same methods, or from the run itself.
@@ -142,15 +142,18 @@ fn times(count: u64, each: f64) -> f64 {
 #[derive(Default)]
 struct Work {
     trials: u64,
-    total: f64,
+    in_rooms: f64,
     longest_method: f64,
     by_provider: BTreeMap<String, f64>,
 }
 
 impl Work {
     fn add(&mut self, experiment: &Experiment, method: &Method, trials: u64, seconds: f64) {
+        if method.track == Track::Agent {
+            // The others take no room.
+            self.in_rooms += seconds;
+        }
         self.trials += trials;
-        self.total += seconds;
         let places = method.jobs.unwrap_or(experiment.schedule.jobs).get();
         self.longest_method = self.longest_method.max(seconds / times(places, 1.0));
         if let Some(model) = &method.model {
@@ -166,7 +169,7 @@ impl Work {
         let starts = schedule
             .launch_interval
             .map_or(0.0, |interval| times(self.trials.saturating_sub(1), interval.duration().as_secs_f64()));
-        let all = self.total / times(schedule.jobs.get(), 1.0);
+        let all = self.in_rooms / times(schedule.jobs.get(), 1.0);
         let seconds = providers.chain([all, self.longest_method, starts]).fold(0.0, f64::max);
         (self.trials > 0).then_some(seconds / 3600.0)
     }

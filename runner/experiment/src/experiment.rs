@@ -8,9 +8,10 @@ use std::str::FromStr;
 
 use proctor_harnesses::HarnessId;
 use proctor_store::MethodId;
-use proctor_tasks::{Category, Difficulty, ImageDelivery, RenderMode, operations, toml_text};
+use proctor_tasks::{Ablation, Category, Difficulty, ImageDelivery, RenderMode, operations, toml_text};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::value::{
     AtATime, Attempts, Cpus, Inodes, Pids, Retries, Size, Span, TaskCount, Tokens, Usd, ValueError,
@@ -131,6 +132,24 @@ pub struct Method {
     pub providers: Option<PathBuf>,
     /// At most so many trials of it at a time.
     pub jobs: Option<AtATime>,
+    /// Time between the starts of two of its trials, at least.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_interval: Option<Span>,
+    /// What a model that answers alone is given otherwise than in the main experiment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ablation: Option<Ablation>,
+    /// The route by which a picture is asked for, on the track `direct`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<Endpoint>,
+    /// Level of reasoning that is asked for, on the track `native`; none asks for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Most tokens of an answer, on the track `native`; none leaves it to the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<Tokens>,
+    /// More fields of the request, on the tracks without an agent.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub request: Map<String, Value>,
     /// At most so many tokens per trial.
     pub max_trial_tokens: Option<Tokens>,
     /// At most so much per trial.
@@ -167,10 +186,32 @@ impl Track {
     }
 }
 
+impl FromStr for Track {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        [Self::Agent, Self::Native, Self::Direct]
+            .into_iter()
+            .find(|track| track.as_str() == text)
+            .ok_or_else(|| ValueError("a track is agent, native or direct".to_owned()))
+    }
+}
+
 impl fmt::Display for Track {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// The route by which a picture is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Endpoint {
+    /// `images/edits`: a form with the picture as a file.
+    #[default]
+    Edits,
+    /// `images/generations`: an object with the picture in it.
+    Generations,
 }
 
 /// An artifact of another method's trial that a trial starts from (VAO-Bench, appendix C.2: A2 edits what A1 made).
@@ -219,7 +260,7 @@ pub enum OnMissing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Trials at a time.
+    /// Trials at a time that take a room.
     pub jobs: AtATime,
     /// Trials at a time by provider.
     pub provider_jobs: BTreeMap<String, AtATime>,

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use proctor_harnesses::HarnessId;
 use proctor_store::MethodId;
 use proctor_tasks::toml_text::{Step, locate, named};
-use proctor_tasks::{Category, Difficulty, ImageDelivery, RenderMode};
+use proctor_tasks::{Ablation, Category, Difficulty, ImageDelivery, RenderMode};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::ExperimentError;
-use crate::experiment::{Ceilings, Judge, ModelId, Needs, OperationName, Sample, Track};
+use crate::experiment::{Ceilings, Endpoint, Judge, ModelId, Needs, OperationName, Sample, Track};
 use crate::value::{AtATime, Attempts, Cpus, Inodes, Pids, Retries, Size, Span, TaskCount, Tokens, Usd};
 
 /// Far more than anybody writes.
@@ -151,8 +152,20 @@ pub(crate) struct MethodTable {
     pub(crate) tell_budget: Option<bool>,
     /// File with more providers, relative to this file.
     pub(crate) providers: Option<PathBuf>,
-    /// At most so many trials of it at a time.
+    /// At most so many trials of it at a time; 10 on the tracks without an agent, else as all if not given.
     pub(crate) jobs: Option<AtATime>,
+    /// Time between the starts of two of its trials, at least; 250ms on the tracks without an agent, else none.
+    pub(crate) launch_interval: Option<Span>,
+    /// What a model that answers alone is given otherwise: `a1`, `a2`, `b` or `c`.
+    pub(crate) ablation: Option<Ablation>,
+    /// The route by which a picture is asked for, on the track `direct`; `edits` if not given.
+    pub(crate) endpoint: Option<Endpoint>,
+    /// Level of reasoning that is asked for, on the track `native`; none is if not given.
+    pub(crate) reasoning: Option<String>,
+    /// Most tokens of an answer, on the track `native`; as the server has it if not given.
+    pub(crate) max_output_tokens: Option<Tokens>,
+    /// More fields of the request, on the tracks without an agent.
+    pub(crate) request: Option<Map<String, Value>>,
     /// At most so many tokens per trial.
     pub(crate) max_trial_tokens: Option<Tokens>,
     /// At most so many US dollars per trial.
@@ -169,7 +182,7 @@ pub(crate) struct MethodTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ScheduleTable {
-    /// Trials at a time; 1 if not given.
+    /// Trials at a time that take a room; 1 if not given.
     pub(crate) jobs: Option<AtATime>,
     /// Trials at a time by provider.
     pub(crate) provider_jobs: Option<BTreeMap<String, AtATime>>,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proctor_harnesses::HarnessId;
-use proctor_tasks::{Category, Difficulty, ImageDelivery, RenderMode};
+use proctor_tasks::{Ablation, Category, Difficulty, ImageDelivery, RenderMode};
 
-use crate::experiment::{ModelId, OperationName};
+use crate::experiment::{ModelId, OperationName, Track};
 use crate::value::{AtATime, Attempts, Cpus, Inodes, Pids, Retries, Size, Span, TaskCount, Tokens, Usd};
 
 /// What was typed; everything that was not is none, empty or false. Paths are relative to where it was typed.
@@ -30,6 +30,8 @@ pub struct Flags {
     pub limit: Option<TaskCount>,
 
     pub harnesses: Vec<HarnessId>,
+    pub track: Option<Track>,
+    pub ablation: Option<Ablation>,
     pub model: Option<ModelId>,
     pub command: Option<String>,
     pub budget: Option<Span>,
@@ -83,6 +85,8 @@ impl Flags {
             ("--seed", self.seed.is_some()),
             ("--limit", self.limit.is_some()),
             ("--harness", !self.harnesses.is_empty()),
+            ("--track", self.track.is_some()),
+            ("--ablation", self.ablation.is_some()),
             ("--model", self.model.is_some()),
             ("--command", self.command.is_some()),
             ("--budget", self.budget.is_some()),

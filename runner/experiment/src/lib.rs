@@ -24,8 +24,8 @@ mod value;
 pub use error::ExperimentError;
 pub use estimate::{Estimate, MethodEstimate, Pilot, PilotFigures, TrialCounts, estimate};
 pub use experiment::{
-    Ceilings, Experiment, Judge, Limits, Method, ModelId, Needs, OnMissing, OperationName, Price, Recording,
-    Retry, Same, Sample, Schedule, Stratum, TaskSelection, Track,
+    Ceilings, Endpoint, Experiment, Judge, Limits, Method, ModelId, Needs, OnMissing, OperationName, Price,
+    Recording, Retry, Same, Sample, Schedule, Stratum, TaskSelection, Track,
 };
 pub use file::ExperimentFile;
 pub use flags::Flags;

@@ -4,16 +4,22 @@ use std::path::Path;
 
 use proctor_harnesses::{HarnessId, HarnessName};
 use proctor_store::MethodId;
+use proctor_tasks::Ablation;
 use proctor_tasks::toml_text::Step::{Index, Key};
 
-use crate::experiment::{Method, ModelId, Track};
+use crate::experiment::{Endpoint, Method, ModelId, Track};
 use crate::file::{DefaultsTable, MethodTable};
 use crate::resolve::{Flag, Layers};
-use crate::value::Span;
+use crate::value::{AtATime, Span};
 use crate::{ExperimentError, ExperimentFile, Flags, Origin};
 
 /// Time per trial (VAO-Bench, section 4).
 const BUDGET: Span = Span::from_secs(1800);
+
+/// Trials of a method without an agent at a time (B.1: "concurrency 10 and a 250 ms request launch interval").
+const ALONE_JOBS: AtATime = AtATime::clamped(10);
+/// Time between the starts of two of them.
+const ALONE_INTERVAL: Span = Span::from_millis(250);
 
 /// The methods. What was typed replaces those of the file as a whole; budgets and the like are laid over each.
 pub(crate) fn methods(
@@ -21,6 +27,23 @@ pub(crate) fn methods(
     file: &ExperimentFile,
     flags: &Flags,
 ) -> Result<Vec<Method>, ExperimentError> {
+    if let Some(track) = flags.track.filter(|track| *track != Track::Agent) {
+        if !flags.harnesses.is_empty() || flags.command.is_some() {
+            return Err(ExperimentError::input(format!("on the track `{track}` no agent answers"))
+                .with_hint("leave out --harness and --command"));
+        }
+        let table = MethodTable {
+            track: Some(track),
+            model: flags.model.clone(),
+            ablation: flags.ablation,
+            ..MethodTable::default()
+        };
+        return Ok(vec![one(layers, &file.defaults, &table, None, flags)?]);
+    }
+    if flags.ablation.is_some() {
+        return Err(ExperimentError::input("--ablation goes with --track")
+            .with_hint("--track native or --track direct; in a file: ablation = \"c\""));
+    }
     if flags.harnesses.is_empty() {
         if let Some(name) = typed_without_harness(flags) {
             return Err(ExperimentError::input(format!("{name} goes with --harness")).with_hint(
@@ -81,6 +104,8 @@ impl MethodLayers<'_, '_> {
                 let name = match key {
                     "harness" => "--harness",
                     "model" => "--model",
+                    "track" => "--track",
+                    "ablation" => "--ablation",
                     _ => "--command",
                 };
                 (value.clone(), Origin::Flag(name))
@@ -128,8 +153,10 @@ fn one(
         let model = own.pick("model", none_of(), table.model.as_ref(), defaults.model.as_ref());
         model.map(|model| own.recorded(model)).transpose()?
     };
-    let id = table.id.clone().unwrap_or_else(|| name(track, harness.as_ref(), model.as_ref()));
+    let id =
+        table.id.clone().unwrap_or_else(|| name(track, harness.as_ref(), model.as_ref(), table.ablation));
 
+    let alone = track != Track::Agent;
     macro_rules! pick {
         ($field:ident, $flag:expr) => {
             own.pick(stringify!($field), $flag, table.$field.as_ref(), defaults.$field.as_ref())
@@ -151,7 +178,17 @@ fn one(
         tell_budget: pick!(tell_budget, ("--tell-budget", flags.tell_budget.then_some(true)))
             .unwrap_or_default(),
         providers,
-        jobs: pick!(jobs, ("", None)),
+        jobs: pick!(jobs, ("", None)).or(alone.then_some(ALONE_JOBS)),
+        launch_interval: own
+            .pick("launch_interval", none_of(), table.launch_interval.as_ref(), None)
+            .or(alone.then_some(ALONE_INTERVAL)),
+        ablation: own.pick("ablation", none_of(), table.ablation.as_ref(), None),
+        endpoint: own
+            .pick("endpoint", none_of(), table.endpoint.as_ref(), None)
+            .or((track == Track::Direct).then(Endpoint::default)),
+        reasoning: own.pick("reasoning", none_of(), table.reasoning.as_ref(), None),
+        max_output_tokens: own.pick("max_output_tokens", none_of(), table.max_output_tokens.as_ref(), None),
+        request: own.pick("request", none_of(), table.request.as_ref(), None).unwrap_or_default(),
         max_trial_tokens: pick!(max_trial_tokens, ("--max-trial-tokens", flags.max_trial_tokens)),
         max_trial_cost: pick!(max_trial_cost, ("--max-trial-cost", flags.max_trial_cost)),
         max_tokens: pick!(max_tokens, ("", None)),
@@ -171,8 +208,14 @@ fn none_of<T>() -> Flag<T> {
     ("", None)
 }
 
-/// The name of a method that was given none: its track unless that is `agent`, its harness, its model.
-fn name(track: Track, harness: Option<&HarnessId>, model: Option<&ModelId>) -> MethodId {
+/// The name of a method that was given none: its track unless that is `agent`, its harness, its model, its
+/// ablation.
+fn name(
+    track: Track,
+    harness: Option<&HarnessId>,
+    model: Option<&ModelId>,
+    ablation: Option<Ablation>,
+) -> MethodId {
     let track = (track != Track::Agent).then(|| track.as_str().to_owned());
     let mut parts: Vec<String> = track.into_iter().chain(harness.map(ToString::to_string)).collect();
     if let Some(recording) = model.and_then(ModelId::recording) {
@@ -186,6 +229,8 @@ fn name(track: Track, harness: Option<&HarnessId>, model: Option<&ModelId>) -> M
             (name, _) => name.to_owned(),
         });
     }
+    parts.retain(|part| !part.is_empty());
+    parts.extend(ablation.map(|it| it.to_string()));
     MethodId::from_parts(parts.iter().map(String::as_str))
 }
 

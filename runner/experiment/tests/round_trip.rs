@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use proctor_experiment::{
-    Bounded, Ceilings, Cpus, Experiment, Judge, Limits, Method, ModelId, Needs, OnMissing, OperationName,
-    Price, Retry, Same, Sample, Schedule, Size, Span, Stratum, TaskSelection, Track, Usd,
+    Bounded, Ceilings, Cpus, Endpoint, Experiment, Judge, Limits, Method, ModelId, Needs, OnMissing,
+    OperationName, Price, Retry, Same, Sample, Schedule, Size, Span, Stratum, TaskSelection, Track, Usd,
 };
 use proctor_store::MethodId;
-use proctor_tasks::{Category, Difficulty, ImageDelivery, RenderMode, operations};
+use proctor_tasks::{Ablation, Category, Difficulty, ImageDelivery, RenderMode, operations};
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -117,6 +117,12 @@ fn method() -> impl Strategy<Value = Method> {
             tell_budget,
             providers,
             jobs,
+            launch_interval: jobs.map(|_| budget),
+            ablation: jobs.map(|_| Ablation::A2),
+            endpoint: jobs.map(|_| Endpoint::Generations),
+            reasoning: jobs.map(|_| "high".to_owned()),
+            max_output_tokens: max_trial_tokens,
+            request: jobs.iter().map(|_| ("size".to_owned(), "1024x1024".into())).collect(),
             max_trial_tokens,
             max_trial_cost,
             max_tokens,

@@ -67,6 +67,13 @@ pub struct Outcome {
 impl Outcome {
     /// The version of the format that this code writes.
     pub const SCHEMA: u32 = 1;
+
+    /// Time of all stages: that of this trial, and that of the trials whose artifacts it was given (VAO-Bench, C.2: "total
+    /// duration is the sum of A1 reconstruction and A2 editing").
+    pub fn time_of_all_stages(&self) -> Millis {
+        let before = self.consumed.as_ref().and_then(|it| it.spent_ms).unwrap_or_default();
+        Millis(self.timing.agent_ms.0.saturating_add(before.0))
+    }
 }
 
 /// What a table wants to know of a task.
@@ -111,6 +118,9 @@ pub struct Consumed {
     pub name: String,
     /// Its content; none if the other trial left nothing, and an empty file was given.
     pub digest: Option<Digest>,
+    /// Time that making it took: the other trial's own, and that of what it was given itself.
+    #[serde(default)]
+    pub spent_ms: Option<Millis>,
 }
 
 /// How a process ended: by itself with a code, or by a signal.

@@ -1,11 +1,15 @@
 //! From what was typed to methods that can run: harness installed, model reachable, key at hand.
 
+mod alone;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proctor_engine::{Ceiling, Method, MethodSettings, Model, ModelSource, Need, OnMissing};
+use proctor_engine::{
+    self as engine, Agent, Ceiling, Method, MethodSettings, Model, ModelSource, Need, OnMissing,
+};
 use proctor_experiment::{self as experiment, AtATime, Experiment, ModelId, Tokens, Track, Usd};
 use proctor_gateway::{NetSettings, Provider, Providers, Upstream, wire_name};
 use proctor_harnesses::{Harness, HarnessId, HarnessName, Installed, installed, split_command_line};
@@ -22,7 +26,6 @@ pub(crate) fn of_experiment(
     experiment: &Experiment,
     environment: &Environment,
 ) -> Result<Vec<Arc<Method>>, Failure> {
-    refuse_other_tracks(experiment)?;
     let methods = experiment.methods.iter().map(|method| {
         let price = method.model.as_ref().and_then(|model| experiment.prices.get(model));
         let mut one = one(method, price.copied(), environment)?;
@@ -51,7 +54,13 @@ pub(crate) fn look_over(experiment: &Experiment, environment: &Environment) -> R
         let file = method.providers.as_deref();
         let provider = match &harness {
             Some(harness) => provider_for(model.provider(), &**harness, file)?,
-            None => provider(model.provider(), file)?,
+            None => {
+                let provider = provider(model.provider(), file)?;
+                if method.track == Track::Native {
+                    alone::wire(method, &provider)?;
+                }
+                provider
+            }
         };
         if let Err(failure) = key(&provider, model.provider(), environment) {
             lacks.insert(failure.in_a_line());
@@ -68,47 +77,44 @@ fn dollars(price: experiment::Price) -> Price {
     }
 }
 
-/// Plans may name them; nobody can run them yet.
-fn refuse_other_tracks(experiment: &Experiment) -> Result<(), Failure> {
-    match experiment.methods.iter().find(|method| method.track != Track::Agent) {
-        Some(method) => Err(Failure::input(format!(
-            "method `{}`: this version of proctor runs no methods of the track `{}`",
-            method.id, method.track
-        ))
-        .hint("methods of the track `agent` run; --print-plan plans with the others")),
-        None => Ok(()),
-    }
-}
-
 fn one(
     method: &experiment::Method,
     price: Option<experiment::Price>,
     environment: &Environment,
 ) -> Result<Method, Failure> {
-    let harness = method
-        .harness
-        .as_ref()
-        .ok_or_else(|| Failure::input(format!("method `{}` names no agent", method.id)))?;
-    let command = method.command.as_deref().map(split_command_line).transpose();
-    let command = command.map_err(|error| Failure::input(format!("--command: {error}")))?;
+    let answerer = match (method.track, method.harness.as_ref()) {
+        (Track::Agent, None) => {
+            return Err(Failure::input(format!("method `{}` names no agent", method.id)));
+        }
+        (Track::Agent, Some(harness)) => {
+            let answerer =
+                Answerer { harness, model: method.model.as_ref(), providers: method.providers.as_deref() };
+            let mut resolved = answerer.resolve(environment)?;
+            let command = method.command.as_deref().map(split_command_line).transpose();
+            let command = command.map_err(|error| Failure::input(format!("--command: {error}")))?;
+            if let engine::Track::Agent(agent) = &mut resolved.track {
+                agent.command = command;
+            }
+            resolved
+        }
+        (Track::Native | Track::Direct, _) => alone::resolve(method, environment)?,
+    };
     let settings = MethodSettings {
         image_delivery: method.image_delivery,
         tell_budget: method.tell_budget,
         ..MethodSettings::default()
     };
-    let answerer = Answerer { harness, model: method.model.as_ref(), providers: method.providers.as_deref() };
-    let resolved = answerer.resolve(environment)?;
     Ok(Method {
         id: method.id.clone(),
-        command,
         settings,
         budget: method.budget.duration(),
         price: price.map(dollars),
         ceiling: ceiling(method.max_trial_tokens, method.max_trial_cost),
         ceiling_total: ceiling(method.max_tokens, method.max_cost),
         jobs: method.jobs.map(AtATime::as_usize),
+        launch_interval: method.launch_interval.map_or(Duration::ZERO, experiment::Span::duration),
         needs: method.needs.as_ref().map(need),
-        ..resolved
+        ..answerer
     })
 }
 
@@ -151,18 +157,11 @@ impl Answerer<'_> {
         let mut parts = vec![self.harness.to_string()];
         parts.extend(model.iter().flat_map(|model| [model.provider.clone(), model.name.clone()]));
         Ok(Method {
-            id: MethodId::from_parts(parts.iter().map(String::as_str)),
-            harness,
-            installed,
-            command: None,
             model,
-            settings: MethodSettings::default(),
-            budget: Duration::ZERO,
-            price: None,
-            ceiling: Ceiling::default(),
-            ceiling_total: Ceiling::default(),
-            jobs: None,
-            needs: None,
+            ..method(
+                MethodId::from_parts(parts.iter().map(String::as_str)),
+                engine::Track::Agent(Agent { harness, installed, command: None }),
+            )
         })
     }
 
@@ -192,6 +191,23 @@ impl Answerer<'_> {
             name: model.name().to_owned(),
             source: ModelSource::Live(Arc::new(upstream)),
         }))
+    }
+}
+
+/// A method with nothing but a name and somebody who answers.
+fn method(id: MethodId, track: engine::Track) -> Method {
+    Method {
+        id,
+        track,
+        model: None,
+        settings: MethodSettings::default(),
+        budget: Duration::ZERO,
+        price: None,
+        ceiling: Ceiling::default(),
+        ceiling_total: Ceiling::default(),
+        jobs: None,
+        launch_interval: Duration::ZERO,
+        needs: None,
     }
 }
 

@@ -148,10 +148,11 @@ fn open_trials(
 fn shares_of(plan: &Plan) -> (BTreeMap<MethodId, Share>, Caps) {
     let mut providers: BTreeMap<&str, usize> = BTreeMap::new();
     let mut caps = Caps {
-        all: plan.schedule.jobs.max(1),
+        rooms: plan.schedule.jobs.max(1),
         methods: BTreeMap::new(),
         providers: BTreeMap::new(),
         interval: plan.schedule.launch_interval,
+        intervals: BTreeMap::new(),
     };
     let mut shares: BTreeMap<MethodId, Share> = BTreeMap::new();
     for spec in &plan.trials {
@@ -160,13 +161,17 @@ fn shares_of(plan: &Plan) -> (BTreeMap<MethodId, Share>, Caps) {
             continue;
         }
         caps.methods.extend(spec.method.jobs.map(|jobs| (method, jobs.max(1))));
+        if !spec.method.launch_interval.is_zero() {
+            caps.intervals.insert(method, spec.method.launch_interval);
+        }
         let provider = spec.method.model.as_ref().map(|model| {
             let next = providers.len();
             let provider = *providers.entry(&model.provider).or_insert(next);
             caps.providers.extend(plan.schedule.provider_jobs.get(&model.provider).map(|it| (provider, *it)));
             provider
         });
-        shares.insert(spec.method.id.clone(), Share { method, provider });
+        let room = spec.method.track.has_room();
+        shares.insert(spec.method.id.clone(), Share { method, provider, room });
     }
     (shares, caps)
 }
@@ -302,14 +307,14 @@ impl Dispatcher {
                 EngineEvent::Finished(outcome)
             }
             Verdict::Elsewhere => {
-                self.queue.was_no_start();
+                self.queue.was_no_start(place);
                 if let Ok(Some(outcome)) = self.shared.site.run.trial(&trial).outcome() {
                     self.spend(&spec, &outcome);
                 }
                 EngineEvent::Skipped { trial }
             }
             Verdict::Busy(owner) => {
-                self.queue.was_no_start();
+                self.queue.was_no_start(place);
                 if self.shared.plan.schedule.linger {
                     self.queue.again(place, Instant::now() + LOOK_AGAIN);
                 } else {
@@ -318,12 +323,12 @@ impl Dispatcher {
                 EngineEvent::Busy { trial, owner }
             }
             Verdict::NotYet(source) if self.out.contains(&source) => {
-                self.queue.was_no_start();
+                self.queue.was_no_start(place);
                 self.out.insert(trial.clone());
                 EngineEvent::Missing { trial, source }
             }
             Verdict::NotYet(source) => {
-                self.queue.was_no_start();
+                self.queue.was_no_start(place);
                 // It may be one that was asked for meanwhile, and that nobody else knows of.
                 self.take_in(&source);
                 self.queue.again(place, Instant::now() + LOOK_AGAIN);

@@ -14,18 +14,23 @@ pub(super) struct Share {
     pub(super) method: usize,
     /// Its provider, by number, if it asks one.
     pub(super) provider: Option<usize>,
+    /// Whether it takes one of the rooms.
+    pub(super) room: bool,
 }
 
 /// Most trials at a time.
 #[derive(Clone, Debug)]
 pub(super) struct Caps {
-    pub(super) all: usize,
+    /// Rooms.
+    pub(super) rooms: usize,
     /// By number of the method.
     pub(super) methods: BTreeMap<usize, usize>,
     /// By number of the provider.
     pub(super) providers: BTreeMap<usize, usize>,
     /// Least time between two starts.
     pub(super) interval: Duration,
+    /// The same between two starts of one method, by its number.
+    pub(super) intervals: BTreeMap<usize, Duration>,
 }
 
 /// What is to be done next.
@@ -50,9 +55,13 @@ pub(super) struct Queue {
     /// Trials that are looked at again later.
     later: BinaryHeap<Reverse<(Instant, Place)>>,
     running: usize,
+    rooms: usize,
     by_method: BTreeMap<usize, usize>,
     by_provider: BTreeMap<usize, usize>,
+    /// Nothing starts before.
     next_start: Option<Instant>,
+    /// The same, by method.
+    next_starts: BTreeMap<usize, Instant>,
     /// Methods that no more trials are started of.
     given_up: BTreeSet<usize>,
 }
@@ -81,9 +90,11 @@ impl Queue {
             ready,
             later: BinaryHeap::new(),
             running: 0,
+            rooms: 0,
             by_method: BTreeMap::new(),
             by_provider: BTreeMap::new(),
             next_start: None,
+            next_starts: BTreeMap::new(),
             given_up: BTreeSet::new(),
         }
     }
@@ -95,18 +106,28 @@ impl Queue {
                 self.ready.entry(self.shares[place].method).or_default().insert(place);
             }
         }
-        let Some(place) = self.first_that_may_run() else {
-            return match self.later.peek() {
-                Some(Reverse((at, _))) if self.running < self.caps.all => Next::Until(*at),
-                _ if self.running > 0 => Next::AnEnd,
-                _ => Next::Nothing,
-            };
+        let place = match self.first_that_may_run(now) {
+            Ok(place) => place,
+            Err(paused) => {
+                // There is no use in waking up for what would find no room.
+                let has_place = |place: Place| !self.shares[place].room || self.rooms < self.caps.rooms;
+                let later = self.later.iter().filter(|Reverse((_, place))| has_place(*place));
+                return match later.map(|Reverse((at, _))| *at).chain(paused).min() {
+                    Some(at) => Next::Until(at),
+                    None if self.running > 0 => Next::AnEnd,
+                    None => Next::Nothing,
+                };
+            }
         };
         if let Some(at) = self.next_start.filter(|at| *at > now) {
             return Next::Until(at);
         }
         self.next_start = Some(now + self.caps.interval);
-        let Share { method, provider } = self.shares[place];
+        let Share { method, provider, room } = self.shares[place];
+        if let Some(interval) = self.caps.intervals.get(&method) {
+            self.next_starts.insert(method, now + *interval);
+        }
+        self.rooms += usize::from(room);
         if let Some(ready) = self.ready.get_mut(&method) {
             ready.remove(&place);
         }
@@ -120,17 +141,19 @@ impl Queue {
 
     /// A trial that was started has ended, or was not to be had.
     pub(super) fn ended(&mut self, place: Place) {
-        let Share { method, provider } = self.shares[place];
+        let Share { method, provider, room } = self.shares[place];
         self.running -= 1;
+        self.rooms -= usize::from(room);
         let providers = provider.map(|provider| self.by_provider.entry(provider).or_default());
         for count in [Some(self.by_method.entry(method).or_default()), providers].into_iter().flatten() {
             *count = count.saturating_sub(1);
         }
     }
 
-    /// A start that came to nothing is none that the interval counts from.
-    pub(super) fn was_no_start(&mut self) {
+    /// A start that came to nothing is none that the intervals count from.
+    pub(super) fn was_no_start(&mut self, place: Place) {
         self.next_start = None;
+        self.next_starts.remove(&self.shares[place].method);
     }
 
     /// A trial is looked at again at `at`.
@@ -158,21 +181,29 @@ impl Queue {
         self.later.len() + self.ready.values().map(BTreeSet::len).sum::<usize>()
     }
 
-    fn first_that_may_run(&self) -> Option<Place> {
+    /// The first trial in the order of the plan that may start at `now`; else the next moment at which one may, if it is
+    /// known.
+    fn first_that_may_run(&self, now: Instant) -> Result<Place, Option<Instant>> {
         let free = |counts: &BTreeMap<usize, usize>, caps: &BTreeMap<usize, usize>, key: usize| {
             caps.get(&key).is_none_or(|cap| counts.get(&key).copied().unwrap_or(0) < *cap)
         };
-        if self.running >= self.caps.all {
-            return None;
+        let (mut first, mut paused) = (None::<Place>, None::<Instant>);
+        for (method, places) in &self.ready {
+            let Some(place) = places.first().copied() else { continue };
+            let share = &self.shares[place];
+            // All trials of a method ask the same provider, and all of them take rooms or none.
+            let may = free(&self.by_method, &self.caps.methods, *method)
+                && share.provider.is_none_or(|it| free(&self.by_provider, &self.caps.providers, it))
+                && (!share.room || self.rooms < self.caps.rooms);
+            if !may {
+                continue;
+            }
+            match self.next_starts.get(method).filter(|at| **at > now) {
+                Some(at) => paused = Some(paused.map_or(*at, |it| it.min(*at))),
+                None => first = Some(first.map_or(place, |it| it.min(place))),
+            }
         }
-        let methods =
-            self.ready.iter().filter(|(method, _)| free(&self.by_method, &self.caps.methods, **method));
-        let firsts = methods.filter_map(|(_, places)| places.first().copied());
-        // All trials of a method ask the same provider.
-        let may = |place: &Place| {
-            self.shares[*place].provider.is_none_or(|it| free(&self.by_provider, &self.caps.providers, it))
-        };
-        firsts.filter(may).min()
+        first.ok_or(paused)
     }
 }
 
@@ -185,11 +216,17 @@ mod tests {
     const NO_PAUSE: Duration = Duration::ZERO;
 
     fn share(method: usize, provider: Option<usize>) -> Share {
-        Share { method, provider }
+        Share { method, provider, room: true }
     }
 
-    fn caps(all: usize) -> Caps {
-        Caps { all, methods: BTreeMap::new(), providers: BTreeMap::new(), interval: NO_PAUSE }
+    fn caps(rooms: usize) -> Caps {
+        Caps {
+            rooms,
+            methods: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            interval: NO_PAUSE,
+            intervals: BTreeMap::new(),
+        }
     }
 
     #[test]
@@ -217,6 +254,30 @@ mod tests {
         assert_eq!(queue.next(now + ms(100)), Next::Until(now + ms(250)));
         assert_eq!(queue.next(now + ms(260)), Next::Start(1));
         assert_eq!(queue.next(now + ms(500)), Next::Until(now + ms(510)));
+    }
+
+    #[test]
+    fn what_takes_no_room_waits_for_none_and_keeps_its_own_interval() {
+        let (now, ms) = (Instant::now(), Duration::from_millis);
+        let alone = Share { room: false, ..share(1, None) };
+        let shares = vec![share(0, None), share(0, None), alone.clone(), alone.clone(), alone];
+        let mut queue = Queue::new(
+            shares,
+            Caps { methods: BTreeMap::from([(1, 2)]), intervals: BTreeMap::from([(1, ms(250))]), ..caps(1) },
+        );
+        assert_eq!([queue.next(now), queue.next(now)], [Next::Start(0), Next::Start(2)]);
+        assert_eq!(
+            queue.next(now),
+            Next::Until(now + ms(250)),
+            "its method waits, and there is no other room"
+        );
+        assert_eq!(queue.next(now + ms(250)), Next::Start(3));
+        assert_eq!(queue.next(now + ms(500)), Next::AnEnd, "two of it run");
+        queue.ended(2);
+        queue.ended(0);
+        assert_eq!(queue.next(now + ms(300)), Next::Start(1), "an interval of one method holds up no other");
+        queue.was_no_start(3);
+        assert_eq!(queue.next(now + ms(300)), Next::Start(4));
     }
 
     #[test]
@@ -260,7 +321,7 @@ mod tests {
             // A method has one provider.
             let provider_of: BTreeMap<usize, Option<usize>> = shares.iter().rev().copied().collect();
             let shares: Vec<Share> = shares.iter().map(|(method, _)| share(*method, provider_of[method])).collect();
-            let caps = Caps { all, methods: method_caps.clone(), providers: provider_caps.clone(), interval: NO_PAUSE };
+            let caps = Caps { methods: method_caps.clone(), providers: provider_caps.clone(), ..caps(all) };
             let mut queue = Queue::new(shares.clone(), caps);
             let (mut now, mut running, mut done) = (Instant::now(), Vec::new(), BTreeSet::new());
             loop {

@@ -41,6 +41,7 @@ pub(super) struct ExchangeLog {
     price: Option<Price>,
     exceeded: watch::Sender<Option<Limit>>,
     diverged: watch::Sender<Option<String>>,
+    ended: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -81,6 +82,7 @@ impl ExchangeLog {
             price: method.price,
             exceeded: watch::Sender::new(None),
             diverged: watch::Sender::new(None),
+            ended: watch::Sender::new(0),
         };
         (Arc::new(log), ExchangeWriting(task))
     }
@@ -93,6 +95,13 @@ impl ExchangeLog {
     /// Says when a replay had no answer, and why.
     pub(super) fn diverged(&self) -> watch::Receiver<Option<String>> {
         self.diverged.subscribe()
+    }
+
+    /// Waits until an exchange is over, for so long at most: whoever has read a response is faster than the record of it.
+    pub(super) async fn settled(&self, patience: Duration) {
+        let mut ended = self.ended.subscribe();
+        // Whatever comes of it, the gateway is closed next.
+        let _ = tokio::time::timeout(patience, ended.wait_for(|count| *count > 0)).await;
     }
 
     /// What a replay had no answer to ends the trial.
@@ -166,6 +175,7 @@ impl ExchangeSink for ExchangeLog {
         }
         // The writer outlives the log, unless the disk failed, which it reports itself.
         let _ = self.records.send(exchange);
+        self.ended.send_modify(|count| *count += 1);
     }
 }
 

@@ -1,5 +1,7 @@
 //! One trial: its tries, until one of them is final.
 
+mod alone;
+mod carry;
 mod describe;
 mod ending;
 mod exchanges;

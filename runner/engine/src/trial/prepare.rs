@@ -16,7 +16,7 @@ use proctor_traces::{Digest, Timestamp};
 use tempfile::TempDir;
 
 use crate::executor::Input;
-use crate::{EngineError, Host, TrialSpec};
+use crate::{Agent, EngineError, Host, TrialSpec};
 
 /// Where things are inside the room.
 const WORKSPACE: &str = "/work";
@@ -57,6 +57,7 @@ impl Prepared {
     /// Makes the files for one try of `spec`, and keeps what the agent is told in its evidence.
     pub(super) fn new(
         spec: &TrialSpec,
+        agent: &Agent,
         host: &Host,
         evidence: &TryDir,
         input: Option<&Input>,
@@ -78,7 +79,7 @@ impl Prepared {
         let told = Told::new(spec, &turn, input)?;
         told.keep(evidence)?;
         let images = told.deliver(spec, &workspace, control.path())?;
-        let launch = launch(spec, &told, images, &turn)?;
+        let launch = launch(spec, agent, &told, images, &turn)?;
         for (name, bytes) in &launch.home_files {
             write(&home.join(name), bytes)?;
         }
@@ -99,9 +100,9 @@ impl Prepared {
     }
 
     /// The room to open.
-    pub(super) fn room(&self, spec: &TrialSpec, host: &Host, number: u32) -> RoomSpec {
+    pub(super) fn room(&self, spec: &TrialSpec, agent: &Agent, host: &Host, number: u32) -> RoomSpec {
         let mut mounts = vec![Mount::writable(&self.workspace, WORKSPACE), Mount::writable(&self.home, HOME)];
-        if let Some(installed) = &spec.method.installed {
+        if let Some(installed) = &agent.installed {
             mounts.push(Mount::read_only(&installed.dir, HARNESS));
         }
         let run = host.run.root().to_string_lossy().into_owned();
@@ -231,13 +232,14 @@ impl Told {
 
 fn launch(
     spec: &TrialSpec,
+    agent: &Agent,
     told: &Told,
     images: Vec<AttachedImage>,
     turn: &Turn,
 ) -> Result<Launch, EngineError> {
     let method = &spec.method;
     // Only the control that is the answer gets to see it.
-    let oracle = if method.harness.kind() == proctor_harnesses::HarnessName::Oracle {
+    let oracle = if agent.harness.kind() == proctor_harnesses::HarnessName::Oracle {
         let program = &spec.task.hidden.target_program;
         let program = fs::read(program).map_err(EngineError::io("reading", program))?;
         Some(OracleAnswer { artifact: turn.artifact.name.clone(), program })
@@ -251,13 +253,13 @@ fn launch(
         images,
         home: HOME.into(),
         workspace: WORKSPACE.into(),
-        install_dir: method.installed.as_ref().map(|_| HARNESS.to_owned()),
+        install_dir: agent.installed.as_ref().map(|_| HARNESS.to_owned()),
         resume: None,
-        command: method.command.clone(),
+        command: agent.command.clone(),
         oracle,
         settings: method.settings.launch.clone(),
     };
-    Ok(method.harness.launch(&request)?)
+    Ok(agent.harness.launch(&request)?)
 }
 
 /// A container's name from run, trial and try: readable, and unique by the digest at its end.

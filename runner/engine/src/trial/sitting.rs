@@ -4,17 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use proctor_gateway::{Backend, Gateway, GatewayConfig, Script};
-use proctor_sandbox::{
-    Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running, SandboxError,
-};
-use proctor_store::{ArtifactRecord, Digests, Outcome, Resources, Runner, StreamCounts, Timing, TryDir};
-use proctor_traces::{
-    ArtifactState, Clock, Digest, Ending, EventKind, FreezeKind, Limit, Millis, Source, Usage,
-};
+use proctor_gateway::{Gateway, GatewayConfig};
+use proctor_sandbox::{Bridge, CONTROL_DIR, Endpoint, Freeze, OpenRoom, PostMortem, Room, Running};
+use proctor_store::{ArtifactRecord, Outcome, Resources, StreamCounts, TryDir};
+use proctor_traces::{ArtifactState, Clock, EventKind, FreezeKind, Limit, Source};
 use tokio::sync::{oneshot, watch};
 
+use super::carry::{During as _, Failure, Marks, backend};
 use super::describe::{closed, freeze as describe_freeze, stop};
 use super::ending::{self, Stopped};
 use super::exchanges;
@@ -24,9 +20,8 @@ use super::prepare::{MODEL_PORT, MODEL_SOCKET, Prepared};
 use super::streams::{Streams, StreamsEnd};
 use super::tally;
 use crate::dispatch::send;
-use crate::executor::{Executor, Input, Setting, Step};
-use crate::method::ModelSource;
-use crate::plan::task_facts;
+use crate::executor::{Setting, Step};
+use crate::method::Agent;
 use crate::record::Recorder;
 use crate::watch::{ArtifactWatch, watch_disk};
 use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec, disk};
@@ -36,69 +31,13 @@ const PROGRESS: Duration = Duration::from_millis(500);
 /// How long the end of a room's output is waited for once the room is gone.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Opens a room for each try.
-#[async_trait]
-impl Executor for Host {
-    async fn execute(&self, spec: &TrialSpec, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
-        sit(spec, self, evidence, setting).await
-    }
-}
-
-/// Runs one try. Whatever happens is in the outcome, a failure of ours included.
-async fn sit(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>) -> Outcome {
-    let began = Instant::now();
-    let mut outcome = blank(spec, host, evidence, setting, began);
-    let mut marks = Marks::default();
-    let result = match &setting.input {
-        Some(Input::Missing(source)) => {
-            let message = format!("not started: {source} left nothing to start from");
-            outcome.ending = Ending::AgentError { message };
-            Ok(())
-        }
-        _ => Sitting { spec, host, evidence, setting }.run(&mut outcome, &mut marks).await,
-    };
-    if let Err(Failure { stage, error }) = result {
-        let message = error.chain();
-        tracing::warn!(trial = %spec.id, stage, message, "a try failed");
-        outcome.ending = match *error {
-            // The room was fine; the program that was to be the agent is not there, and will not be the next time.
-            EngineError::Sandbox(SandboxError::NotStarted { .. }) => Ending::AgentError { message },
-            _ => Ending::InfraError { stage: stage.to_owned(), message },
-        };
-    }
-    account(&mut outcome.timing, setting, began, &marks);
-    outcome
-}
-
-/// A failure of ours, and what was being done.
-struct Failure {
-    stage: &'static str,
-    error: Box<EngineError>,
-}
-
-trait During<T> {
-    fn during(self, stage: &'static str) -> Result<T, Failure>;
-}
-
-impl<T, E: Into<EngineError>> During<T> for Result<T, E> {
-    fn during(self, stage: &'static str) -> Result<T, Failure> {
-        self.map_err(|error| Failure { stage, error: Box::new(error.into()) })
-    }
-}
-
-/// The moments between which time is accounted; one that was not reached is absent.
-#[derive(Default)]
-struct Marks {
-    started: Option<Instant>,
-    frozen: Option<Instant>,
-    collected: Option<Instant>,
-}
-
-struct Sitting<'a> {
-    spec: &'a TrialSpec,
-    host: &'a Host,
-    evidence: &'a TryDir,
-    setting: &'a Setting<'a>,
+/// A try in a room.
+pub(super) struct Sitting<'a> {
+    pub(super) spec: &'a TrialSpec,
+    pub(super) agent: &'a Agent,
+    pub(super) host: &'a Host,
+    pub(super) evidence: &'a TryDir,
+    pub(super) setting: &'a Setting<'a>,
 }
 
 /// What is listening while the agent works.
@@ -122,11 +61,12 @@ struct Asking {
 }
 
 impl Sitting<'_> {
-    async fn run(&self, outcome: &mut Outcome, marks: &mut Marks) -> Result<(), Failure> {
+    pub(super) async fn run(&self, outcome: &mut Outcome, marks: &mut Marks) -> Result<(), Failure> {
         self.enter(Phase::Prepare);
         let (recorder, writing) = Recorder::start(&self.evidence.trace()).during("starting the trace")?;
-        let prepared = Prepared::new(self.spec, self.host, self.evidence, self.setting.input.as_ref())
-            .during("preparing the workspace")?;
+        let prepared =
+            Prepared::new(self.spec, self.agent, self.host, self.evidence, self.setting.input.as_ref())
+                .during("preparing the workspace")?;
         self.setting.steps.reached(Step::Prepared);
         outcome.digests.prompt = prepared.prompt;
         outcome.budget_ms = prepared.budget.into();
@@ -168,7 +108,8 @@ impl Sitting<'_> {
             &self.spec.method,
         );
         let (exceeded, diverged) = (log.exceeded(), log.diverged());
-        let gateway = match self.backend(prepared).during("reading the script")? {
+        let backend = if prepared.needs_model { backend(self.spec) } else { Ok(None) };
+        let gateway = match backend.during("reading the script")? {
             Some(backend) => {
                 let config = GatewayConfig::new(prepared.control.join(MODEL_SOCKET), backend);
                 let gateway =
@@ -188,21 +129,6 @@ impl Sitting<'_> {
         result.and(writing.finish().await.during("writing the model exchanges"))
     }
 
-    fn backend(&self, prepared: &Prepared) -> Result<Option<Backend>, EngineError> {
-        let Some(model) = self.spec.method.model.as_ref().filter(|_| prepared.needs_model) else {
-            return Ok(None);
-        };
-        Ok(Some(match &model.source {
-            ModelSource::Replay(replay) => Backend::Replay(replay.clone()),
-            ModelSource::Live(upstream) => Backend::Live(Arc::clone(upstream)),
-            ModelSource::Script => {
-                let no_script = || EngineError::NoScript { task: self.spec.task.id().to_string() };
-                let path = self.spec.task.script().ok_or_else(no_script)?;
-                Backend::Script(Arc::new(Script::load(&path)?))
-            }
-        }))
-    }
-
     /// Opens the room, lets the agent work, and closes the room whatever happened in it.
     async fn with_room(
         &self,
@@ -217,10 +143,10 @@ impl Sitting<'_> {
         let Asking { gateway, tokens, exceeded, diverged } = asking;
         let raw = self.evidence.folder("raw").during("preparing the evidence")?;
         let number = self.evidence.number();
-        let spec = prepared.room(self.spec, self.host, number);
+        let spec = prepared.room(self.spec, self.agent, self.host, number);
         let OpenRoom { room, output } = self.host.sandbox.open(spec).await.during("opening the room")?;
         let tool_calls = Arc::new(AtomicU64::new(0));
-        let reader = self.spec.method.harness.stream();
+        let reader = self.agent.harness.stream();
         let (streams, stream_limit) =
             Streams::start(output, reader, raw, recorder.clone(), known, Arc::clone(&tool_calls));
         self.setting.steps.reached(Step::RoomOpened);
@@ -395,7 +321,7 @@ impl Sitting<'_> {
             workspace: prepared.workspace.clone(),
             home: prepared.home.clone(),
             artifact: prepared.artifact.clone(),
-            sessions: self.spec.method.harness.session_paths(),
+            sessions: self.agent.harness.session_paths(),
             evidence: self.evidence.clone(),
             recorder,
         }
@@ -422,68 +348,4 @@ fn note_freeze(outcome: &mut Outcome, freeze: Freeze, deadline: Instant) {
             forks_refused: usage.forks_refused,
         };
     }
-}
-
-/// An outcome with nothing in it yet but what is known beforehand.
-fn blank(spec: &TrialSpec, host: &Host, evidence: &TryDir, setting: &Setting<'_>, began: Instant) -> Outcome {
-    let task = &spec.task;
-    let nothing = Digest::of(b"");
-    Outcome {
-        schema: Outcome::SCHEMA,
-        trial: spec.id.clone(),
-        r#try: evidence.number(),
-        task: task_facts(task),
-        ending: Ending::InfraError {
-            stage: "running".into(),
-            message: "the try did not come to an end".into(),
-        },
-        exit: None,
-        started_at: None,
-        budget_ms: spec.method.budget.into(),
-        timing: Timing { queue_ms: setting.clock.at(began).into(), ..Timing::default() },
-        freeze: None,
-        frozen_at: None,
-        overrun_ms: None,
-        artifacts: Vec::new(),
-        consumed: match &setting.input {
-            Some(Input::Given(given)) => Some(given.consumed.clone()),
-            _ => None,
-        },
-        digests: Digests {
-            image: host.image.clone(),
-            task: task.digest(),
-            harness: spec.method.harness_digest().unwrap_or(nothing),
-            prompt: nothing,
-        },
-        resources: Resources::default(),
-        model_wait_ms: Millis(0),
-        provider_wait_ms: Millis(0),
-        runner: Some(Runner {
-            host: host.holder.host.clone(),
-            pid: host.holder.pid,
-            job: host.holder.job.clone(),
-        }),
-        exchanges: 0,
-        tokens: Usage::default(),
-        tool_calls: 0,
-        stream: StreamCounts::default(),
-    }
-}
-
-/// Fills in where the time went. All parts are differences of the same monotonic marks, so they add up; a phase that
-/// was not reached took no time, and what came instead belongs to the one before.
-fn account(timing: &mut Timing, setting: &Setting<'_>, began: Instant, marks: &Marks) {
-    let end = Instant::now();
-    let at = |instant: Instant| Millis::from(setting.clock.at(instant)).0;
-    let started = marks.started.map_or(at(end), at);
-    let frozen = marks.frozen.map_or(if marks.started.is_some() { at(end) } else { started }, at);
-    let collected = marks.collected.map_or(frozen, at);
-    timing.queue_ms = Millis(at(began));
-    timing.prepare_ms = Millis(started.saturating_sub(at(began)));
-    timing.agent_ms = Millis(frozen.saturating_sub(started));
-    timing.collect_ms = Millis(collected.saturating_sub(frozen));
-    timing.teardown_ms = Millis(at(end).saturating_sub(collected));
-    timing.wall_ms = Millis(at(end));
-    timing.suspended_ms = setting.clock.suspended();
-    timing.clock_step_ms = setting.clock.step_ms();
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proctor_engine::{
-    Ceiling, EngineEvent, Executor, Input, Method, MethodSettings, Plan, RetryPolicy, RunEnd, Schedule,
-    Setting, Site, Steps, Stop, TrialSpec, run as dispatch,
+    Agent, Ceiling, EngineEvent, Executor, Input, Method, MethodSettings, Plan, RetryPolicy, RunEnd,
+    Schedule, Setting, Site, Steps, Stop, Track, TrialSpec, run as dispatch,
 };
 use proctor_harnesses::HarnessId;
 use proctor_store::{
@@ -23,9 +23,7 @@ use tokio::sync::mpsc;
 pub(crate) fn method(name: &str, change: impl FnOnce(&mut Method)) -> Method {
     let mut method = Method {
         id: name.to_owned().try_into().unwrap(),
-        harness: "nop".parse::<HarnessId>().unwrap().harness(),
-        installed: None,
-        command: None,
+        track: Track::Agent(Agent::new("nop".parse::<HarnessId>().unwrap().harness())),
         model: None,
         settings: MethodSettings::default(),
         budget: Duration::from_secs(1800),
@@ -33,6 +31,7 @@ pub(crate) fn method(name: &str, change: impl FnOnce(&mut Method)) -> Method {
         ceiling: Ceiling::default(),
         ceiling_total: Ceiling::default(),
         jobs: None,
+        launch_interval: Duration::ZERO,
         needs: None,
     };
     change(&mut method);

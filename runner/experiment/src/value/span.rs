@@ -21,6 +21,11 @@ impl Span {
     /// A week.
     pub const MAX: Self = Self::from_secs(7 * 86400);
 
+    /// So many milliseconds.
+    pub const fn from_millis(millis: u32) -> Self {
+        Self { millis: millis as u64 }
+    }
+
     /// So many seconds.
     pub const fn from_secs(seconds: u32) -> Self {
         Self { millis: seconds as u64 * 1000 }

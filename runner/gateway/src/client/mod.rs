@@ -3,6 +3,7 @@
 //! A client never holds a key: it speaks to a [`crate::Gateway`] over its socket, which puts the key in and records the
 //! exchange. So whatever answers an agent (a script, a cassette, a provider) can answer here as well.
 
+mod picture;
 mod reply;
 mod request;
 
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::upstream::trusting;
 
+pub use picture::PictureEndpoint;
 pub use reply::Stop;
 
 /// Largest response that is taken, in bytes.
@@ -28,6 +30,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(120);
 
 /// Most of an error body that goes into a message, in characters.
 const ERROR_CAP: usize = 400;
+
+/// Most tokens of an answer of Anthropic's, where nobody says.
+pub const ANTHROPIC_OUTPUT: u32 = 64_000;
 
 /// A way to ask.
 #[derive(Debug)]
@@ -63,8 +68,9 @@ pub struct Question {
     pub system: Option<String>,
     /// The question itself, in order.
     pub parts: Vec<Part>,
-    /// Most tokens of the answer, reasoning included.
-    pub max_output_tokens: u32,
+    /// Most tokens of the answer, reasoning included. None leaves it to the server; Anthropic's messages must have one, and
+    /// get [`ANTHROPIC_OUTPUT`].
+    pub max_output_tokens: Option<u32>,
     /// Level of reasoning (`low` … `xhigh`), as the provider calls it; none sends nothing.
     pub reasoning: Option<String>,
     /// The form that the answer must have, for servers that can see to it.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use proctor_traces::WireFormat;
 use serde_json::{Map, Value, json};
 
-use super::{Form, LimitField, Part, Question};
+use super::{ANTHROPIC_OUTPUT, Form, LimitField, Part, Question};
 
 /// Path and body of the request.
 pub(super) fn build(wire: WireFormat, question: &Question) -> (String, Bytes) {
@@ -33,10 +33,12 @@ fn responses(question: &Question) -> Map<String, Value> {
     let mut body = object(json!({
         "model": question.model,
         "input": [{"role": "user", "content": content.collect::<Vec<_>>()}],
-        "max_output_tokens": question.max_output_tokens,
         "stream": true,
         "store": false,
     }));
+    if let Some(limit) = question.max_output_tokens {
+        body.insert("max_output_tokens".into(), json!(limit));
+    }
     if let Some(system) = &question.system {
         body.insert("instructions".into(), json!(system));
     }
@@ -65,11 +67,13 @@ fn chat(question: &Question) -> Map<String, Value> {
         "stream": true,
         "stream_options": {"include_usage": true},
     }));
-    let limit = match question.limit_field {
-        LimitField::MaxTokens => "max_tokens",
-        LimitField::MaxCompletionTokens => "max_completion_tokens",
-    };
-    body.insert(limit.into(), json!(question.max_output_tokens));
+    if let Some(limit) = question.max_output_tokens {
+        let field = match question.limit_field {
+            LimitField::MaxTokens => "max_tokens",
+            LimitField::MaxCompletionTokens => "max_completion_tokens",
+        };
+        body.insert(field.into(), json!(limit));
+    }
     if let Some(level) = &question.reasoning {
         body.insert("reasoning_effort".into(), json!(level));
     }
@@ -91,7 +95,7 @@ fn messages(question: &Question) -> Map<String, Value> {
     let mut body = object(json!({
         "model": question.model,
         "messages": [{"role": "user", "content": content.collect::<Vec<_>>()}],
-        "max_tokens": question.max_output_tokens,
+        "max_tokens": question.max_output_tokens.unwrap_or(ANTHROPIC_OUTPUT),
         "stream": true,
     }));
     if let Some(system) = &question.system {
@@ -118,7 +122,10 @@ fn gemini(question: &Question) -> Map<String, Value> {
             json!({"inlineData": {"mimeType": media_type, "data": BASE64_STANDARD.encode(bytes)}})
         }
     });
-    let mut generation = object(json!({"maxOutputTokens": question.max_output_tokens}));
+    let mut generation = Map::new();
+    if let Some(limit) = question.max_output_tokens {
+        generation.insert("maxOutputTokens".into(), json!(limit));
+    }
     if let Some(level) = &question.reasoning {
         generation.insert("thinkingConfig".into(), json!({"thinkingLevel": level}));
     }
@@ -128,8 +135,10 @@ fn gemini(question: &Question) -> Map<String, Value> {
     }
     let mut body = object(json!({
         "contents": [{"role": "user", "parts": parts.collect::<Vec<_>>()}],
-        "generationConfig": generation,
     }));
+    if !generation.is_empty() {
+        body.insert("generationConfig".into(), Value::Object(generation));
+    }
     if let Some(system) = &question.system {
         body.insert("systemInstruction".into(), json!({"parts": [{"text": system}]}));
     }

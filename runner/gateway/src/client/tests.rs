@@ -31,7 +31,7 @@ fn question() -> Question {
             Part::Text("flow-approval: what is it?".into()),
             Part::Picture { media_type: "image/png", bytes: Bytes::from_static(b"picture") },
         ],
-        max_output_tokens: 64_000,
+        max_output_tokens: Some(64_000),
         reasoning: Some("xhigh".into()),
         form: Some(Form { name: "verdict".into(), schema: json!({"type": "object"}) }),
         limit_field: LimitField::MaxTokens,

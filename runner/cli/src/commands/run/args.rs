@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use proctor_experiment::{
-    AtATime, Attempts, Cpus, Flags, Inodes, OperationName, Pids, Retries, Size, Span, TaskCount, Tokens, Usd,
-    ValueError,
+    AtATime, Attempts, Cpus, Flags, Inodes, OperationName, Pids, Retries, Size, Span, TaskCount, Tokens,
+    Track, Usd, ValueError,
 };
 use proctor_harnesses::HarnessId;
-use proctor_tasks::{Category, Difficulty, ImageDelivery, RenderMode};
+use proctor_tasks::{Ablation, Category, Difficulty, ImageDelivery, RenderMode};
 
 use crate::args::{ModelArgs, mode, one_of};
 
@@ -25,6 +25,9 @@ Examples:
   Any program of the image as the agent, 60 seconds each, four at a time (the prompt is on its stdin):
     proctor run --tasks my-tasks --harness command --command 'python3 -c \"…\"' \\
         --budget 60s -j 4 --out runs/mine
+
+  A model without an agent, which returns the program in its one reply:
+    proctor run --tasks tasks/samples --track native --model openai/gpt-5.5 --out runs/native
 
   An experiment from a file: what it comes to, a pilot of 20 tasks, what the rest will cost, all of it:
     proctor run main.toml --print-plan
@@ -131,12 +134,18 @@ struct TaskArgs {
     limit: Option<TaskCount>,
 }
 
-/// Which method. Harness, model and command line replace the methods of an experiment; the rest is laid over each.
+/// Which method. Harness or track, model and command line replace the methods of an experiment; the rest is laid over each.
 #[derive(Debug, Args)]
 struct MethodArgs {
     /// The agent: codex, claude-code, opencode, gemini, qwen, pi, command, oracle or nop; NAME@VERSION for a version; may be repeated
     #[arg(long = "harness", value_name = "NAME[@VERSION]", help_heading = "Method")]
     harnesses: Vec<HarnessId>,
+    /// A model without an agent, asked once: native (it returns a program) or direct (it returns a picture)
+    #[arg(long, value_name = "TRACK", conflicts_with = "harnesses", help_heading = "Method")]
+    track: Option<Track>,
+    /// What it is given otherwise than in the main experiment: a1, b or c (docs/tracks.md)
+    #[arg(long, value_name = "NAME", requires = "track", value_parser = ablation, help_heading = "Method")]
+    ablation: Option<Ablation>,
     #[command(flatten)]
     model: ModelArgs,
     /// Command line of `--harness command`; it is not given to a shell
@@ -246,6 +255,8 @@ impl RunArgs {
             seed: tasks.seed,
             limit: tasks.limit,
             harnesses: method.harnesses.clone(),
+            track: method.track,
+            ablation: method.ablation,
             model: method.model.model.clone(),
             command: method.command.clone(),
             budget: method.budget,
@@ -290,4 +301,8 @@ fn provider_jobs(text: &str) -> Result<(String, AtATime), String> {
         "" => Err("it names no provider".to_owned()),
         _ => Ok((provider.to_owned(), jobs.parse().map_err(|error: ValueError| error.to_string())?)),
     }
+}
+
+fn ablation(text: &str) -> Result<Ablation, String> {
+    one_of(text, &[Ablation::A1, Ablation::A2, Ablation::B, Ablation::C], Ablation::as_str)
 }
