@@ -1,7 +1,7 @@
 //! The explicit instruction of ablation C: the concise one, and behind it what a solver would have to find out.
 //!
-//! VAO-Bench, C.1: "Expanded instructions retain the original text and add content from target_objects, expected_delta, and
-//! required_synchronized_updates …, and synchronized_updates_applied …. Rule-based extraction and deduplication retain target
+//! VAO-Bench, C.1: "Expanded instructions retain the original text and add content from `target_objects`, `expected_delta`, and
+//! `required_synchronized_updates` …, and `synchronized_updates_applied` …. Rule-based extraction and deduplication retain target
 //! objects, required changes, and linked updates while filtering preservation requirements, verification steps, and speculative
 //! statements." The paper does not give the rules; these are ours (docs/vao-decisions.md, 24).
 

@@ -52,15 +52,14 @@ pub(crate) fn look_over(experiment: &Experiment, environment: &Environment) -> R
         let asks = |model: &&ModelId| !model.is_script() && model.recording().is_none() && !is_control;
         let Some(model) = method.model.as_ref().filter(asks) else { continue };
         let file = method.providers.as_deref();
-        let provider = match &harness {
-            Some(harness) => provider_for(model.provider(), &**harness, file)?,
-            None => {
-                let provider = provider(model.provider(), file)?;
-                if method.track == Track::Native {
-                    alone::wire(method, &provider)?;
-                }
-                provider
+        let provider = if let Some(harness) = &harness {
+            provider_for(model.provider(), &**harness, file)?
+        } else {
+            let provider = provider(model.provider(), file)?;
+            if method.track == Track::Native {
+                alone::wire(method, &provider)?;
             }
+            provider
         };
         if let Err(failure) = key(&provider, model.provider(), environment) {
             lacks.insert(failure.in_a_line());

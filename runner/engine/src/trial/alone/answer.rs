@@ -89,16 +89,11 @@ impl Answer {
 impl Place<'_> {
     /// The record of an artifact that is not there.
     pub(super) fn nothing(&self) -> ArtifactRecord {
-        self.record(self.artifact().name, ArtifactState::Missing)
+        record(self.artifact().name, ArtifactState::Missing)
     }
 
     fn artifact(&self) -> Artifact {
         Artifact::program(self.spec.task.mode())
-    }
-
-    fn record(&self, name: String, state: ArtifactState) -> ArtifactRecord {
-        let versions = u64::from(matches!(state, ArtifactState::Present { .. }));
-        ArtifactRecord { name, state, versions, versions_skipped: 0 }
     }
 
     fn text(&self, reply: &Reply) -> Result<(ArtifactRecord, Ending), EngineError> {
@@ -121,7 +116,7 @@ impl Place<'_> {
                     ArtifactState::Present { .. } => Ending::Completed,
                     _ => Ending::NoArtifact,
                 };
-                Ok((self.record(artifact.name, state), ending))
+                Ok((record(artifact.name, state), ending))
             }
             Found::Nothing(_) if reply.stop == Stop::Refusal => {
                 let said = cut(reply.text.trim(), 400);
@@ -151,6 +146,12 @@ impl Place<'_> {
         let path = self.evidence.folder(folder)?.join(name);
         fs::write(&path, bytes).map_err(EngineError::io("writing", &path))
     }
+}
+
+/// The record of an artifact of which there was one version, if any.
+fn record(name: String, state: ArtifactState) -> ArtifactRecord {
+    let versions = u64::from(matches!(state, ArtifactState::Present { .. }));
+    ArtifactRecord { name, state, versions, versions_skipped: 0 }
 }
 
 /// What a code block in `language` may be marked with: first, as the question says.

@@ -1,6 +1,6 @@
 //! The program in a model's reply. The rules are in docs/tracks.md.
 
-/// A fenced code block (CommonMark 0.31, 4.5).
+/// A fenced code block (`CommonMark` 0.31, 4.5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
     /// First word behind the fence, in small letters; empty if there is none.
