@@ -25,6 +25,7 @@ mod judged;
 mod labeller;
 mod live;
 mod more_agents;
+mod pictures;
 mod plans;
 mod preflight;
 mod replay;

@@ -19,6 +19,8 @@ pub enum WireFormat {
     AnthropicMessages,
     /// Gemini's `POST /v1beta/models/MODEL:generateContent` and `:streamGenerateContent`.
     GeminiGenerate,
+    /// `OpenAI`'s images, `POST /v1/images/edits` and `/v1/images/generations`; the answer is a picture.
+    OpenaiImages,
 }
 
 /// How an exchange ended.

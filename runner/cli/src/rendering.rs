@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use proctor_render::{Asset, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions};
+use proctor_render::{Asset, RenderJob, RenderRecord, RenderStatus, Renderer, RendererOptions, take_over};
 use proctor_sandbox::{OWNER_LABEL, RUN_LABEL, Sandbox};
 use proctor_store::{
     Holder, LeaseTerms, Outcome, Sightings, TrialDir, owned_folder, read_json, write_atomic, write_json,
 };
-use proctor_tasks::Task;
+use proctor_tasks::{Artifact, Task};
 use proctor_traces::{ArtifactState, Digest};
 
 use crate::environment::Environment;
@@ -105,7 +105,14 @@ impl Rendering {
                 outcome.trial.to_string(),
             )
         };
-        let rendering = self.render(job).await?;
+        let rendering = if Artifact::is_picture(&artifact.name) {
+            let image = self.image.clone();
+            tokio::task::spawn_blocking(move || take_over(&job, &image))
+                .await
+                .map_err(|error| Failure::internal(format!("unpacking a picture: {error}")))??
+        } else {
+            self.render(job).await?
+        };
         std::fs::create_dir_all(&place)
             .map_err(|error| Failure::internal(format!("{}: {error}", place.display())))?;
         let picture = place.join("output.png");

@@ -60,7 +60,7 @@ impl Account {
         let inner = match wire {
             WireFormat::OpenaiResponses => value.get("response").unwrap_or(value),
             WireFormat::AnthropicMessages => value.get("message").unwrap_or(value),
-            WireFormat::OpenaiChat | WireFormat::GeminiGenerate => value,
+            WireFormat::OpenaiChat | WireFormat::GeminiGenerate | WireFormat::OpenaiImages => value,
         };
         if let Some(model) = short(&inner["model"]) {
             self.served_model = Some(model);
@@ -73,7 +73,7 @@ impl Account {
             return;
         }
         self.usage = Some(match wire {
-            WireFormat::OpenaiResponses => Usage {
+            WireFormat::OpenaiResponses | WireFormat::OpenaiImages => Usage {
                 input_tokens: count(&usage["input_tokens"]),
                 cached_input_tokens: count(&usage["input_tokens_details"]["cached_tokens"]),
                 output_tokens: count(&usage["output_tokens"]),

@@ -131,7 +131,7 @@ impl Conversation {
         let mut counter = Counter { conversation, last: Last::Reply };
         match wire {
             WireFormat::OpenaiResponses => responses(&mut counter, &body["input"]),
-            WireFormat::OpenaiChat => {
+            WireFormat::OpenaiChat | WireFormat::OpenaiImages => {
                 for message in list(&body["messages"]) {
                     match message["role"].as_str() {
                         Some("user") => counter.user(&message["content"]),

@@ -22,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 use crate::accounting::short;
 use crate::answer::{Answer, Outcome};
 use crate::body::{recorded, whole};
+use crate::client::PictureEndpoint;
 use crate::listener::{Connection, CuttableListener};
+use crate::multipart;
 use crate::player::Player;
 use crate::record::{ExchangeSink, Recorder, Ticket};
 use crate::redact::Redactor;
@@ -52,6 +54,8 @@ pub struct GatewayConfig {
     pub backend: Backend,
     /// Largest request body taken, and most of a response body kept in its record, in bytes.
     pub body_cap: usize,
+    /// Whether pictures may be asked for. An agent that must draw may not.
+    pub pictures: bool,
 }
 
 impl GatewayConfig {
@@ -60,7 +64,7 @@ impl GatewayConfig {
 
     /// A configuration with the usual cap.
     pub fn new(socket: impl Into<PathBuf>, backend: Backend) -> Self {
-        Self { socket: socket.into(), backend, body_cap: Self::BODY_CAP }
+        Self { socket: socket.into(), backend, body_cap: Self::BODY_CAP, pictures: false }
     }
 }
 
@@ -111,6 +115,7 @@ struct Shared {
     recorder: Arc<Recorder>,
     backend: Running,
     body_cap: usize,
+    pictures: bool,
 }
 
 enum Running {
@@ -125,7 +130,7 @@ impl Gateway {
     /// `sink` is told of every exchange. Must be called within a Tokio runtime.
     #[expect(clippy::unused_async, reason = "opening may come to wait, and callers are async already")]
     pub async fn open(config: GatewayConfig, sink: Arc<dyn ExchangeSink>) -> Result<Self, GatewayError> {
-        let GatewayConfig { socket, backend, body_cap } = config;
+        let GatewayConfig { socket, backend, body_cap, pictures } = config;
         let listener = bind(&socket)?;
         let (backend, redactor) = match backend {
             Backend::Script(script) => (Running::Script(Player::new(script)), Redactor::default()),
@@ -143,7 +148,7 @@ impl Gateway {
         };
         let recorder = Recorder::new(sink, redactor, body_cap);
         let token = CancellationToken::new();
-        let shared = Arc::new(Shared { recorder: recorder.clone(), backend, body_cap });
+        let shared = Arc::new(Shared { recorder: recorder.clone(), backend, body_cap, pictures });
         let app = Router::new().fallback(handle).with_state(shared);
         let listener = CuttableListener { socket: listener, token: token.clone() };
         let app = app.into_make_service_with_connect_info::<Connection>();
@@ -201,6 +206,7 @@ async fn handle(
     request: Request,
 ) -> Response {
     let route = Route::of(request.method(), request.uri().path());
+    let route = route.filter(|route| shared.pictures || !route.is_of_pictures());
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let wire = route.and_then(Route::wire);
     let Some(ticket) = shared.recorder.begin(wire, request.method().as_str(), path) else {
@@ -236,6 +242,7 @@ async fn respond(
                 (Some(route), Running::Replay(replayer)) => {
                     replayer.answer(route, &head.method, &head.uri, &body, &ticket)
                 }
+                (Some(Route::Fetch), Running::Live(upstream)) => Outcome::Answer(upstream.fetch(&body).await),
                 (Some(route), Running::Live(upstream)) => {
                     let answer = upstream.answer(route, &head.uri, &head.headers, body).await;
                     Outcome::Answer(answer)
@@ -306,6 +313,9 @@ fn asked_model(route: Option<Route>, path: &str, body: &[u8]) -> Option<String> 
     #[derive(Deserialize)]
     struct Named {
         model: serde_json::Value,
+    }
+    if route == Some(Route::Picture(PictureEndpoint::Edits)) {
+        return multipart::text(body, "model").and_then(|model| short(&model.into()));
     }
     if route?.wire()? == WireFormat::GeminiGenerate {
         return GeminiPath::of(path).map(|asked| asked.model.to_owned());

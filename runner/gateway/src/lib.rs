@@ -19,6 +19,7 @@ pub mod client;
 mod conversation;
 mod gateway;
 mod listener;
+mod multipart;
 mod player;
 mod provider;
 mod record;

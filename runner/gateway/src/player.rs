@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -12,7 +14,9 @@ use serde_json::{Value, json};
 
 use crate::answer::{Answer, Outcome};
 use crate::body::{Broken, Source};
+use crate::client::PictureEndpoint;
 use crate::conversation::Conversation;
+use crate::multipart;
 use crate::record::Ticket;
 use crate::reply::Reply;
 use crate::script::{FaultKind, Place, Script, Step};
@@ -43,6 +47,8 @@ impl Player {
     pub(crate) async fn answer(&self, route: Route, path: &str, body: &Bytes, ticket: &Ticket) -> Outcome {
         match route {
             Route::Generate(wire) => self.generate(wire, path, body, ticket).await,
+            Route::Picture(endpoint) => self.picture(endpoint, body).await,
+            Route::Fetch => refuse(WireFormat::OpenaiImages, "a script has all its pictures".to_owned()),
             Route::CountTokens(WireFormat::GeminiGenerate) => {
                 Outcome::Answer(Answer::json(200, &json!({"totalTokens": 1000})))
             }
@@ -58,13 +64,15 @@ impl Player {
         };
         let conversation = Conversation::of(wire, path, &value);
         if conversation.tools.is_empty() {
-            let Some((step, fault)) = self.plain_answer(&value) else {
+            let mut texts = String::new();
+            collect_texts(&value, &mut texts);
+            let Some((step, fault)) = self.plain_answer(&texts) else {
                 let reply = plain(&conversation, SIDE_ANSWER);
                 return Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO));
             };
             let text = step.text.as_deref().unwrap_or_default();
             let reply = Reply { usage: step.usage, ..plain(&conversation, text) };
-            return play(wire, &conversation, &reply, step, fault).await;
+            return play(wire, || answer(wire, &conversation, &reply, step.chunk_delay), step, fault).await;
         }
         ticket.step(Some((conversation.prompts, conversation.results)));
         let Some(place) = self.script.place(conversation.prompts, conversation.results) else {
@@ -72,15 +80,48 @@ impl Player {
             return Outcome::Answer(answer(wire, &conversation, &reply, Duration::ZERO));
         };
         match self.reply(&conversation, place) {
-            Ok(reply) => play(wire, &conversation, &reply, place.step, self.fault(place)).await,
+            Ok(reply) => {
+                let full = || answer(wire, &conversation, &reply, place.step.chunk_delay);
+                play(wire, full, place.step, self.fault(place)).await
+            }
             Err(error) => refuse(wire, error.to_string()),
         }
     }
 
-    /// The answer to a request without tools that is due, and what goes wrong with it.
-    fn plain_answer(&self, request: &Value) -> Option<(&Step, Option<&FaultKind>)> {
+    /// Answers a request for a picture: with one, or without if the script has but words for it.
+    async fn picture(&self, endpoint: PictureEndpoint, body: &Bytes) -> Outcome {
+        let wire = WireFormat::OpenaiImages;
         let mut texts = String::new();
-        collect_texts(request, &mut texts);
+        match endpoint {
+            PictureEndpoint::Edits => {
+                let Some(parts) = multipart::parts(body) else {
+                    return refuse(wire, "the request body is no form".to_owned());
+                };
+                for part in parts.iter().filter(|part| part.file.is_none()) {
+                    texts.push_str(&String::from_utf8_lossy(part.content));
+                    texts.push('\n');
+                }
+            }
+            PictureEndpoint::Generations => match serde_json::from_slice::<Value>(body) {
+                Ok(value) => collect_texts(&value, &mut texts),
+                Err(_) => return refuse(wire, "the request body is not JSON".to_owned()),
+            },
+        }
+        let Some((step, fault)) = self.plain_answer(&texts) else {
+            return Outcome::Answer(Answer::json(200, &json!({"created": 0, "data": []})));
+        };
+        let data = step.picture.iter().map(|bytes| json!({"b64_json": BASE64_STANDARD.encode(bytes)}));
+        let (input, output) = (step.usage.input_tokens, step.usage.output_tokens);
+        let value = json!({
+            "created": 0,
+            "data": data.collect::<Vec<_>>(),
+            "usage": {"input_tokens": input, "output_tokens": output, "total_tokens": input + output},
+        });
+        play(wire, || Answer::json(200, &value), step, fault).await
+    }
+
+    /// The answer to a request without tools that is due, and what goes wrong with it.
+    fn plain_answer(&self, texts: &str) -> Option<(&Step, Option<&FaultKind>)> {
         self.script.answers().iter().zip(&self.given).find_map(|(answer, given)| {
             if !answer.contains.iter().all(|it| texts.contains(it.as_str())) {
                 return None;
@@ -120,18 +161,16 @@ impl Player {
     }
 }
 
-/// Answers with `reply`, as `step` and its fault will have it.
+/// Answers with what is `full`, as `step` and its fault will have it.
 async fn play(
     wire: WireFormat,
-    conversation: &Conversation,
-    reply: &Reply,
+    full: impl Fn() -> Answer,
     step: &Step,
     fault: Option<&FaultKind>,
 ) -> Outcome {
     if !step.delay.is_zero() {
         tokio::time::sleep(step.delay).await;
     }
-    let full = || answer(wire, conversation, reply, step.chunk_delay);
     match fault {
         None => Outcome::Answer(full()),
         Some(FaultKind::Drop) => Outcome::Drop,

@@ -38,6 +38,9 @@ pub struct Provider {
     /// Fields to be merged into every generation request; only what is configured here is ever added (DESIGN §3.10).
     #[serde(default)]
     pub extra_body: Map<String, Value>,
+    /// Hosts that pictures are fetched from which an answer only names: `cdn.example.com`, `*.example.com`, `127.0.0.1:8080`.
+    #[serde(default)]
+    pub picture_hosts: Vec<String>,
     /// Headers to be sent with every request. They are not secret: no key belongs here.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
@@ -151,6 +154,13 @@ impl Provider {
             // The text is not repeated: it may be a key that was written here by mistake.
             return Err("`key_env` is the name of an environment variable".to_owned());
         }
+        let host_char = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        let is_host = |host: &str| !host.is_empty() && host.chars().all(host_char);
+        if let Some(host) =
+            self.picture_hosts.iter().find(|host| !is_host(host.strip_prefix("*.").unwrap_or(host)))
+        {
+            return Err(format!("`{host}` in `picture_hosts` is no host: it has no scheme and no path"));
+        }
         for (name, value) in &self.headers {
             if name.parse::<HeaderName>().is_err() || value.parse::<HeaderValue>().is_err() {
                 return Err(format!("`{name}` is not a valid header"));
@@ -174,6 +184,7 @@ pub fn wire_name(wire: WireFormat) -> &'static str {
         WireFormat::OpenaiChat => "openai_chat",
         WireFormat::AnthropicMessages => "anthropic_messages",
         WireFormat::GeminiGenerate => "gemini_generate",
+        WireFormat::OpenaiImages => "openai_images",
     }
 }
 

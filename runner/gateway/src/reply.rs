@@ -30,7 +30,7 @@ impl Reply {
     pub(crate) fn stream(&self, wire: WireFormat) -> Vec<Bytes> {
         match wire {
             WireFormat::OpenaiResponses => responses::stream(self),
-            WireFormat::OpenaiChat => chat::stream(self),
+            WireFormat::OpenaiChat | WireFormat::OpenaiImages => chat::stream(self),
             WireFormat::AnthropicMessages => messages::stream(self),
             WireFormat::GeminiGenerate => gemini::stream(self),
         }
@@ -40,7 +40,7 @@ impl Reply {
     pub(crate) fn whole(&self, wire: WireFormat) -> Value {
         match wire {
             WireFormat::OpenaiResponses => responses::whole(self),
-            WireFormat::OpenaiChat => chat::whole(self),
+            WireFormat::OpenaiChat | WireFormat::OpenaiImages => chat::whole(self),
             WireFormat::AnthropicMessages => messages::whole(self),
             WireFormat::GeminiGenerate => gemini::whole(self),
         }

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use bytes::Bytes;
 use proctor_traces::Usage;
 use serde_json::{Map, Value};
 
@@ -40,6 +41,8 @@ pub struct Step {
     pub reasoning: Option<String>,
     /// What it says.
     pub text: Option<String>,
+    /// The picture that it answers with, to a request for one.
+    pub picture: Option<Bytes>,
     /// Tool calls, issued together in this order.
     pub calls: Vec<Call>,
     /// Time before the first byte of the response.

@@ -114,7 +114,7 @@ fn collect(wire: WireFormat, declared: &Value, tools: &mut Vec<Tool>) {
         }
         tools.extend(match wire {
             WireFormat::OpenaiResponses | WireFormat::GeminiGenerate => one(tool, "parameters"),
-            WireFormat::OpenaiChat => one(&tool["function"], "parameters"),
+            WireFormat::OpenaiChat | WireFormat::OpenaiImages => one(&tool["function"], "parameters"),
             WireFormat::AnthropicMessages => one(tool, "input_schema"),
         });
     }

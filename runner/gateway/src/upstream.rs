@@ -1,5 +1,7 @@
 //! The real model server behind a live gateway. The only place that holds a key.
 
+mod fetch;
+
 use std::collections::HashMap;
 use std::time::Duration;
 

@@ -7,6 +7,11 @@ use axum::http::Method;
 use proctor_traces::WireFormat;
 use serde_json::{Value, json};
 
+use crate::client::PictureEndpoint;
+
+/// Where our own client asks for the file of a picture.
+pub(crate) const FETCH: &str = "/proctor/picture";
+
 /// What a request line asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
@@ -14,6 +19,10 @@ pub(crate) enum Route {
     Generate(WireFormat),
     /// Token counting, by Anthropic's or Gemini's rules.
     CountTokens(WireFormat),
+    /// A picture.
+    Picture(PictureEndpoint),
+    /// The file of a picture that an answer has named: a route of ours, for our own client.
+    Fetch,
     /// The list of models.
     Models,
     /// A sign of life: `GET` or `HEAD` of the root, or of what Claude Code looks at before its first request.
@@ -38,6 +47,9 @@ impl Route {
             ("POST", "/chat/completions") => Some(Self::Generate(WireFormat::OpenaiChat)),
             ("POST", "/messages") => Some(Self::Generate(WireFormat::AnthropicMessages)),
             ("POST", "/messages/count_tokens") => Some(Self::CountTokens(WireFormat::AnthropicMessages)),
+            ("POST", "/images/edits") => Some(Self::Picture(PictureEndpoint::Edits)),
+            ("POST", "/images/generations") => Some(Self::Picture(PictureEndpoint::Generations)),
+            ("POST", FETCH) if path == tail => Some(Self::Fetch),
             ("GET", "/models") => Some(Self::Models),
             ("GET" | "HEAD", "/" | "/api/hello") if path == tail => Some(Self::Alive),
             _ => None,
@@ -48,8 +60,14 @@ impl Route {
     pub(crate) fn wire(self) -> Option<WireFormat> {
         match self {
             Self::Generate(wire) | Self::CountTokens(wire) => Some(wire),
+            Self::Picture(_) | Self::Fetch => Some(WireFormat::OpenaiImages),
             Self::Models | Self::Alive => None,
         }
+    }
+
+    /// Whether it is for those who ask for pictures, and for nobody else: an agent is to draw by itself.
+    pub(crate) fn is_of_pictures(self) -> bool {
+        self.wire() == Some(WireFormat::OpenaiImages)
     }
 
     /// The path below a provider's base URL, which already holds its version. `path` is the one that was asked.
@@ -62,7 +80,9 @@ impl Route {
             Self::Generate(WireFormat::OpenaiChat) => Some("/chat/completions"),
             Self::Generate(WireFormat::AnthropicMessages) => Some("/messages"),
             Self::CountTokens(_) => Some("/messages/count_tokens"),
-            Self::Models | Self::Alive => None,
+            Self::Picture(PictureEndpoint::Edits) => Some("/images/edits"),
+            Self::Picture(PictureEndpoint::Generations) => Some("/images/generations"),
+            Self::Generate(WireFormat::OpenaiImages) | Self::Fetch | Self::Models | Self::Alive => None,
         }
     }
 }

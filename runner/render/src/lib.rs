@@ -11,6 +11,8 @@
 //! | tikz, circuitikz | one run of `pdflatex` over a whole document (not a snippet), then `pdftocairo` on its first page |
 //! | python | the script as `__main__`; the picture it saves, else the matplotlib figure it leaves open |
 //!
+//! A picture that a model returned instead of a program needs no room: [`take_over`] unpacks it here, under limits.
+//!
 //! DOT, LaTeX and Python get a fresh room per artifact and leave with it; pages share a browser, but neither cookies nor
 //! storage, and a browser that stops answering is replaced.
 
@@ -21,6 +23,7 @@ mod job;
 mod picture;
 mod record;
 mod renderer;
+mod returned;
 mod room;
 mod source;
 mod tool;
@@ -29,3 +32,4 @@ pub use error::RenderError;
 pub use job::{Asset, RenderJob, Rendering};
 pub use record::{RenderRecord, RenderStatus};
 pub use renderer::{Renderer, RendererOptions};
+pub use returned::take_over;

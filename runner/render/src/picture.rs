@@ -10,7 +10,7 @@ pub(crate) const MAX_PNG_BYTES: usize = 64 << 20;
 /// Most pixels of a picture: decoded it takes four bytes for each, sixteen bits per channel eight.
 pub(crate) const MAX_PIXELS: u64 = 80_000_000;
 /// Longest side of a picture.
-const MAX_SIDE: u32 = 65_536;
+pub(crate) const MAX_SIDE: u32 = 65_536;
 
 /// A picture that could be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

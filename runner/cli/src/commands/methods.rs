@@ -56,9 +56,7 @@ pub(crate) fn look_over(experiment: &Experiment, environment: &Environment) -> R
             provider_for(model.provider(), &**harness, file)?
         } else {
             let provider = provider(model.provider(), file)?;
-            if method.track == Track::Native {
-                alone::wire(method, &provider)?;
-            }
+            alone::wire(method, &provider)?;
             provider
         };
         if let Err(failure) = key(&provider, model.provider(), environment) {

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::upstream::trusting;
 
-pub use picture::PictureEndpoint;
+pub use picture::{PictureEndpoint, PictureQuestion, PictureReply};
 pub use reply::Stop;
 
 /// Largest response that is taken, in bytes.
@@ -149,6 +149,12 @@ pub enum AskError {
         /// What it said, shortened.
         message: String,
     },
+    /// The server did not let the question through, or the answer, for what it says.
+    #[error("moderation refused: {message}")]
+    Moderated {
+        /// What it said, shortened.
+        message: String,
+    },
     /// It failed for the moment, again and again.
     #[error("no answer after {attempts} attempts: {last}")]
     Exhausted {
@@ -168,6 +174,15 @@ enum Attempt {
     /// It may go better next time; not before so long.
     Again(String, Option<Duration>),
     Never(u16, String),
+    /// What it was asked is not answered.
+    Moderated(String),
+}
+
+/// What was read of an answer, and how it was come by.
+struct Kept<T> {
+    said: T,
+    took: Duration,
+    failures: Vec<String>,
 }
 
 impl ModelClient {
@@ -188,30 +203,42 @@ impl ModelClient {
     /// Asks, again if need be, and waits for the whole answer.
     pub async fn ask(&self, question: &Question) -> Result<Reply, AskError> {
         let (path, body) = request::build(self.wire, question);
+        let Kept { said, took, failures } =
+            self.attempts(&path, "application/json", body, |bytes| reply::read(self.wire, bytes)).await?;
+        Ok(Reply {
+            text: said.text,
+            stop: said.stop,
+            usage: said.account.usage,
+            served_model: said.account.served_model,
+            took,
+            failures,
+        })
+    }
+
+    /// Posts `body`, again if need be, until an answer can be read.
+    async fn attempts<T>(
+        &self,
+        path: &str,
+        media_type: &str,
+        body: Bytes,
+        read: impl Fn(&Bytes) -> Result<T, reply::Fault>,
+    ) -> Result<Kept<T>, AskError> {
         let start = Instant::now();
         let mut failures = Vec::new();
         let mut pause = self.patience.backoff;
         for attempt in 0..=self.patience.retries {
-            let (failure, wanted) =
-                match tokio::time::timeout(self.patience.timeout, self.post(&path, &body)).await {
-                    Ok(Attempt::Body(bytes)) => match reply::read(self.wire, &bytes) {
-                        Ok(said) => {
-                            return Ok(Reply {
-                                text: said.text,
-                                stop: said.stop,
-                                usage: said.account.usage,
-                                served_model: said.account.served_model,
-                                took: start.elapsed(),
-                                failures,
-                            });
-                        }
-                        Err(reply::Fault::Broken(message)) => (message, None),
-                        Err(reply::Fault::Foreign(message)) => return Err(AskError::Unreadable(message)),
-                    },
-                    Ok(Attempt::Again(message, wait)) => (message, wait),
-                    Ok(Attempt::Never(status, message)) => return Err(AskError::Refused { status, message }),
-                    Err(_) => (format!("no answer within {} s", self.patience.timeout.as_secs()), None),
-                };
+            let posted = self.post(path, media_type, &body);
+            let (failure, wanted) = match tokio::time::timeout(self.patience.timeout, posted).await {
+                Ok(Attempt::Body(bytes)) => match read(&bytes) {
+                    Ok(said) => return Ok(Kept { said, took: start.elapsed(), failures }),
+                    Err(reply::Fault::Broken(message)) => (message, None),
+                    Err(reply::Fault::Foreign(message)) => return Err(AskError::Unreadable(message)),
+                },
+                Ok(Attempt::Again(message, wait)) => (message, wait),
+                Ok(Attempt::Never(status, message)) => return Err(AskError::Refused { status, message }),
+                Ok(Attempt::Moderated(message)) => return Err(AskError::Moderated { message }),
+                Err(_) => (format!("no answer within {} s", self.patience.timeout.as_secs()), None),
+            };
             failures.push(failure);
             if attempt < self.patience.retries {
                 tokio::time::sleep(wanted.unwrap_or(pause).max(pause).min(LONGEST_WAIT)).await;
@@ -222,9 +249,9 @@ impl ModelClient {
         Err(AskError::Exhausted { attempts: self.patience.retries + 1, last })
     }
 
-    async fn post(&self, path: &str, body: &Bytes) -> Attempt {
+    async fn post(&self, path: &str, media_type: &str, body: &Bytes) -> Attempt {
         let request = self.http.post(format!("http://gateway{path}"));
-        let mut request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+        let mut request = request.header(CONTENT_TYPE, media_type).body(body.clone());
         if self.wire == WireFormat::AnthropicMessages {
             request = request.header("anthropic-version", "2023-06-01");
         }
@@ -247,6 +274,9 @@ impl ModelClient {
             return Attempt::Body(bytes.freeze());
         }
         let said: String = reply::error_message(&bytes).chars().take(ERROR_CAP).collect();
+        if reply::is_moderation(&bytes) {
+            return Attempt::Moderated(said);
+        }
         if is_transient(status) {
             Attempt::Again(format!("status {}: {said}", status.as_u16()), wait.map(Duration::from_secs))
         } else {

@@ -100,6 +100,7 @@ impl Draft {
                 Ok(())
             }
             WireFormat::GeminiGenerate => self.gemini(value),
+            WireFormat::OpenaiImages => Ok(()),
         }
     }
 
@@ -142,6 +143,7 @@ impl Draft {
                 Ok(())
             }
             WireFormat::GeminiGenerate => self.gemini(value),
+            WireFormat::OpenaiImages => Ok(()),
         }
     }
 
@@ -224,6 +226,13 @@ fn failed(value: &Value) -> Result<(), Fault> {
         return Err(Fault::Broken(format!("the server failed on the way: {}", short(&said))));
     }
     Ok(())
+}
+
+/// Whether an error body says that the request, or the answer to it, was not let through for what it says.
+pub(super) fn is_moderation(bytes: &[u8]) -> bool {
+    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let code = value["error"]["code"].as_str().or(value["error"]["type"].as_str()).unwrap_or_default();
+    ["moderation_blocked", "content_policy_violation", "content_filter"].contains(&code)
 }
 
 /// The message of an error body, or its text.

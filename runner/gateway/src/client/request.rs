@@ -13,7 +13,10 @@ use super::{ANTHROPIC_OUTPUT, Form, LimitField, Part, Question};
 pub(super) fn build(wire: WireFormat, question: &Question) -> (String, Bytes) {
     let (path, mut body) = match wire {
         WireFormat::OpenaiResponses => ("/v1/responses".to_owned(), responses(question)),
-        WireFormat::OpenaiChat => ("/v1/chat/completions".to_owned(), chat(question)),
+        // Who answers with pictures is not asked for texts (see `ModelClient::picture`); it would not understand this.
+        WireFormat::OpenaiChat | WireFormat::OpenaiImages => {
+            ("/v1/chat/completions".to_owned(), chat(question))
+        }
         WireFormat::AnthropicMessages => ("/v1/messages".to_owned(), messages(question)),
         WireFormat::GeminiGenerate => {
             (format!("/v1beta/models/{}:streamGenerateContent?alt=sse", question.model), gemini(question))

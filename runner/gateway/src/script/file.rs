@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use jiff::SignedDuration;
@@ -32,6 +32,7 @@ struct RawAnswer {
     times: Option<u32>,
     text: Option<String>,
     from: Option<Spanned<String>>,
+    image: Option<Spanned<String>>,
     delay: Option<Spanned<String>>,
     chunk_delay: Option<Spanned<String>>,
     usage: Option<RawUsage>,
@@ -127,6 +128,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<(Vec<Step>, Vec<PlainAnswer
             prompt,
             reasoning: raw.reasoning,
             text: raw.text,
+            picture: None,
             calls,
             delay: reader.duration(raw.delay)?.unwrap_or(delay),
             chunk_delay: reader.duration(raw.chunk_delay)?.unwrap_or(chunk_delay),
@@ -138,15 +140,17 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<(Vec<Step>, Vec<PlainAnswer
     for raw in file.answer {
         let span = raw.span();
         let raw = raw.into_inner();
-        let text = match (raw.text, raw.from) {
-            (Some(text), None) => text,
-            (None, Some(from)) => reader.file(&from)?,
-            _ => return Err(reader.invalid("an answer needs either `text` or `from`", span)),
+        let (text, picture) = match (raw.text, raw.from, raw.image) {
+            (Some(text), None, None) => (Some(text), None),
+            (None, Some(from), None) => (Some(reader.file(&from)?), None),
+            (None, None, Some(image)) => (None, Some(reader.bytes("image", &image)?.into())),
+            _ => return Err(reader.invalid("an answer needs one of `text`, `from` and `image`", span)),
         };
         let step = Step {
             prompt: 1,
             reasoning: None,
-            text: Some(text),
+            text,
+            picture,
             calls: Vec::new(),
             delay: reader.duration(raw.delay)?.unwrap_or(delay),
             chunk_delay: reader.duration(raw.chunk_delay)?.unwrap_or(chunk_delay),
@@ -216,12 +220,21 @@ impl Reader<'_> {
 
     /// A script may come with a foreign task: it reads what lies beside it and nothing else.
     fn file(&self, name: &Spanned<String>) -> Result<String, ScriptError> {
+        let path = self.beside("from", name)?;
+        std::fs::read_to_string(&path).map_err(|source| ScriptError::Read { path, source })
+    }
+
+    fn bytes(&self, key: &str, name: &Spanned<String>) -> Result<Vec<u8>, ScriptError> {
+        let path = self.beside(key, name)?;
+        std::fs::read(&path).map_err(|source| ScriptError::Read { path, source })
+    }
+
+    fn beside(&self, key: &str, name: &Spanned<String>) -> Result<PathBuf, ScriptError> {
         let relative = Path::new(name.as_ref());
         if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            return Err(self.invalid("`from` names a file beside the script", name.span()));
+            return Err(self.invalid(&format!("`{key}` names a file beside the script"), name.span()));
         }
-        let path = self.dir.join(relative);
-        std::fs::read_to_string(&path).map_err(|source| ScriptError::Read { path, source })
+        Ok(self.dir.join(relative))
     }
 
     fn fault(&self, raw: Spanned<RawFault>) -> Result<Fault, ScriptError> {

@@ -283,3 +283,13 @@ async fn the_socket_is_open_to_every_user_and_its_path_must_fit() {
     let taken = room.gateway.socket().to_owned();
     assert!(matches!(open(taken).await, Some(GatewayError::Bind { .. })));
 }
+
+#[tokio::test]
+async fn an_agent_cannot_ask_for_pictures() {
+    let room = scripted("[[answer]]\ntext = \"a picture\"").await;
+    for path in ["/v1/images/generations", "/v1/images/edits", "/proctor/picture"] {
+        let response = room.post(path, &json!({"model": "m", "prompt": "draw it"})).send().await.unwrap();
+        assert_eq!(response.status(), 403, "{path}");
+    }
+    assert_eq!(room.memory.record(0).await.end, ExchangeEnd::Refused);
+}

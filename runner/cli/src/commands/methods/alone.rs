@@ -65,7 +65,7 @@ pub(super) fn resolve(method: &experiment::Method, environment: &Environment) ->
 /// In which words a model of `provider` is asked by `method`.
 pub(super) fn wire(method: &experiment::Method, provider: &Provider) -> Result<WireFormat, Failure> {
     let found = match method.track {
-        Track::Direct => None,
+        Track::Direct => Some(WireFormat::OpenaiImages).filter(|wire| provider.speaks(*wire)),
         Track::Native | Track::Agent => wire_of(&provider.wire),
     };
     found.ok_or_else(|| {

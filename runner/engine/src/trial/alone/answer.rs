@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Instant;
 
-use proctor_gateway::client::{AskError, ModelClient, Part, Question, Reply, Stop};
+use proctor_gateway::client::{
+    AskError, ModelClient, Part, PictureQuestion, PictureReply, Question, Reply, Stop,
+};
 use proctor_store::{ArtifactRecord, TryDir};
 use proctor_tasks::{Artifact, Language};
 use proctor_traces::{ArtifactState, Digest, Ending, EventKind, Source, WireFormat};
@@ -20,11 +22,13 @@ const TEXT_CAP: usize = 1 << 20;
 /// A question, ready to be put.
 pub(super) enum Ask {
     Text(WireFormat, Box<Question>),
+    Picture(Box<PictureQuestion>),
 }
 
 /// What was answered.
 pub(super) enum Answer {
     Text(Reply),
+    Picture(PictureReply),
 }
 
 impl Ask {
@@ -33,7 +37,14 @@ impl Ask {
         let model = spec.method.model.as_ref().ok_or(EngineError::Broken { part: "a model" })?;
         match &spec.method.track {
             Track::Native(native) => Ok(Self::Text(native.wire, Box::new(question(model, native, told)))),
-            Track::Direct(_) | Track::Agent(_) => Err(EngineError::Broken { part: "a question" }),
+            Track::Direct(direct) => Ok(Self::Picture(Box::new(PictureQuestion {
+                endpoint: direct.endpoint,
+                model: model.name.clone(),
+                prompt: told.text.clone(),
+                picture: told.picture.clone().into(),
+                extra: direct.request.clone(),
+            }))),
+            Track::Agent(_) => Err(EngineError::Broken { part: "a question" }),
         }
     }
 
@@ -41,6 +52,7 @@ impl Ask {
     pub(super) fn wire(&self) -> WireFormat {
         match self {
             Self::Text(wire, _) => *wire,
+            Self::Picture(_) => WireFormat::OpenaiImages,
         }
     }
 
@@ -48,6 +60,7 @@ impl Ask {
     pub(super) async fn put(&self, client: &ModelClient) -> Result<Answer, AskError> {
         match self {
             Self::Text(_, question) => client.ask(question).await.map(Answer::Text),
+            Self::Picture(question) => client.picture(question).await.map(Answer::Picture),
         }
     }
 }
@@ -82,6 +95,7 @@ impl Answer {
     pub(super) fn keep(self, place: &Place<'_>) -> Result<(ArtifactRecord, Ending), EngineError> {
         match self {
             Self::Text(reply) => place.text(&reply),
+            Self::Picture(reply) => place.picture(&reply),
         }
     }
 }
@@ -89,7 +103,11 @@ impl Answer {
 impl Place<'_> {
     /// The record of an artifact that is not there.
     pub(super) fn nothing(&self) -> ArtifactRecord {
-        record(self.artifact().name, ArtifactState::Missing)
+        let name = match self.spec.method.track {
+            Track::Direct(_) => Artifact::PICTURES[0].0.to_owned(),
+            Track::Native(_) | Track::Agent(_) => self.artifact().name,
+        };
+        record(name, ArtifactState::Missing)
     }
 
     fn artifact(&self) -> Artifact {
@@ -129,6 +147,29 @@ impl Place<'_> {
         }
     }
 
+    /// Keeps a returned picture as it is. What it shows, and whether it can be unpacked at all, is seen when it is taken over
+    /// as the trial's rendering, under limits.
+    fn picture(&self, reply: &PictureReply) -> Result<(ArtifactRecord, Ending), EngineError> {
+        let bytes = match &reply.picture {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                self.recorder.notice(why);
+                return Ok((self.nothing(), Ending::NoArtifact));
+            }
+        };
+        let Some(name) = picture_name(bytes) else {
+            self.write("raw", "reply.bin", bytes)?;
+            self.recorder.notice("what was returned is neither PNG nor JPEG nor WebP");
+            return Ok((self.nothing(), Ending::NoArtifact));
+        };
+        let state = self.keep(name, bytes, Artifact::PICTURE_CAP)?;
+        let ending = match state {
+            ArtifactState::Present { .. } => Ending::Completed,
+            _ => Ending::NoArtifact,
+        };
+        Ok((record(name.to_owned(), state), ending))
+    }
+
     /// Keeps an artifact as one that an agent left: in `artifacts/`, and as a version of it.
     fn keep(&self, name: &str, bytes: &[u8], cap: u64) -> Result<ArtifactState, EngineError> {
         let size = bytes.len() as u64;
@@ -161,6 +202,19 @@ fn tags(language: Language) -> &'static [&'static str] {
         Language::Dot => &["dot", "graphviz", "gv"],
         Language::Python => &["python", "py", "python3"],
         Language::Latex => &["latex", "tex", "tikz", "circuitikz"],
+    }
+}
+
+/// The name of a returned picture, by its first bytes.
+fn picture_name(bytes: &[u8]) -> Option<&'static str> {
+    let [png, jpeg, webp] = Artifact::PICTURES.map(|(name, _)| name);
+    if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+        Some(png)
+    } else if bytes.starts_with(b"\xff\xd8\xff") {
+        Some(jpeg)
+    } else {
+        let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+        is_webp.then_some(webp)
     }
 }
 

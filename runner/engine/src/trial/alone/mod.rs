@@ -25,6 +25,7 @@ use super::exchanges::ExchangeLog;
 use super::prepare::MODEL_SOCKET;
 use crate::dispatch::send;
 use crate::executor::{Setting, Step};
+use crate::method::Track;
 use crate::record::Recorder;
 use crate::{EngineError, EngineEvent, Host, Phase, TrialSpec, disk};
 
@@ -84,8 +85,9 @@ impl Alone<'_> {
         let socket =
             owned_folder(&self.host.runtime, &self.host.holder).during("making a folder for a socket")?;
         let backend = backend(self.spec).and_then(|it| it.ok_or(EngineError::Broken { part: "a model" }));
-        let config =
-            GatewayConfig::new(socket.path().join(MODEL_SOCKET), backend.during("reading the script")?);
+        let backend = backend.during("reading the script")?;
+        let mut config = GatewayConfig::new(socket.path().join(MODEL_SOCKET), backend);
+        config.pictures = matches!(self.spec.method.track, Track::Direct(_));
         let gateway = Gateway::open(config, Arc::clone(&log) as _).await.during("opening the gateway")?;
         let witnesses = Witnesses { recorder, clock, log };
         let result = self.ask(told, outcome, marks, &witnesses, gateway).await;
@@ -204,6 +206,7 @@ fn failed(error: &AskError) -> Ending {
         AskError::Client(_) | AskError::Tls(_) => {
             Ending::InfraError { stage: "asking the model".to_owned(), message }
         }
+        AskError::Moderated { .. } => Ending::AgentError { message },
         AskError::Refused { .. } => Ending::ModelError { cause: ModelCause::Request, message },
         // What is no answer in its own wire format comes from something between us and the model.
         AskError::Exhausted { .. } | AskError::Unreadable(_) => {

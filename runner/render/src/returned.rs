@@ -1,0 +1,127 @@
+//! A picture that a model returned instead of a program: looked at under limits, and made a PNG.
+//!
+//! There is nothing to render, so no room is needed; but the bytes are as hostile as any artifact's. What comes out is a PNG
+//! of our own making: pixels and size are the model's, and nothing else of its file is left.
+
+use std::io::{Cursor, Read as _};
+use std::time::Instant;
+
+use image::codecs::png::PngEncoder;
+use image::{
+    DynamicImage, ExtendedColorType, ImageEncoder as _, ImageError, ImageFormat, ImageReader, Limits,
+};
+use proctor_traces::{Digest, ImageIdentity};
+
+use crate::picture::{MAX_PIXELS, MAX_PNG_BYTES, MAX_SIDE};
+use crate::{RenderError, RenderJob, RenderRecord, RenderStatus, Rendering};
+
+/// Takes over the picture that `job` names, as if it had been rendered in `image`.
+pub fn take_over(job: &RenderJob, image: &ImageIdentity) -> Result<Rendering, RenderError> {
+    let start = Instant::now();
+    let bytes = read(job)?;
+    let (status, message, picture) = match decode(&bytes).and_then(|picture| Ok((encode(&picture)?, picture)))
+    {
+        Ok((png, picture)) if is_blank(&picture) => {
+            let (width, height) = (picture.width(), picture.height());
+            drop(png);
+            (RenderStatus::Blank, None, Some((None, width, height)))
+        }
+        Ok((png, picture)) => {
+            (RenderStatus::Rendered, None, Some((Some(png), picture.width(), picture.height())))
+        }
+        Err(Fault::TooLarge(message)) => (RenderStatus::TooLarge, Some(message), None),
+        Err(Fault::Broken(message)) => (RenderStatus::ArtifactError, Some(message), None),
+    };
+    let png = picture.as_ref().and_then(|(png, ..)| png.clone());
+    let record = RenderRecord {
+        status,
+        width: picture.as_ref().map(|(_, width, _)| *width),
+        height: picture.as_ref().map(|(.., height)| *height),
+        digest: png.as_ref().map(|png| Digest::of(png)),
+        bytes: png.as_ref().map(|png| png.len() as u64),
+        source: Digest::of(&bytes),
+        mode: job.mode,
+        settings: job.settings.clone(),
+        image: image.clone(),
+        duration_ms: u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX),
+        message,
+        line: None,
+        external_requests: Vec::new(),
+        dialogs: 0,
+        log: String::new(),
+    };
+    Ok(Rendering { status, png, record })
+}
+
+/// Why bytes are no picture.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    TooLarge(String),
+    Broken(String),
+}
+
+fn read(job: &RenderJob) -> Result<Vec<u8>, RenderError> {
+    let failed = |source| RenderError::Io { action: "reading", path: job.source.clone(), source };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(&job.source).map_err(failed)?;
+    file.take(MAX_PNG_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn decode(bytes: &[u8]) -> Result<DynamicImage, Fault> {
+    if bytes.len() > MAX_PNG_BYTES {
+        return Err(Fault::TooLarge(format!("the picture has more than {MAX_PNG_BYTES} bytes")));
+    }
+    let fault = |error: ImageError| match error {
+        ImageError::Limits(error) => Fault::TooLarge(error.to_string()),
+        other => Fault::Broken(other.to_string()),
+    };
+    let mut reader = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|error| Fault::Broken(error.to_string()))?;
+    match reader.format() {
+        Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP) => {}
+        _ => return Err(Fault::Broken("it is neither PNG nor JPEG nor WebP".to_owned())),
+    }
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(MAX_SIDE);
+    limits.max_image_height = Some(MAX_SIDE);
+    limits.max_alloc = Some(MAX_PIXELS * 8);
+    reader.limits(limits);
+    // The size is told before a pixel is: what unpacks into too many of them is never unpacked.
+    let (width, height) = ImageReader::new(Cursor::new(bytes))
+        .with_guessed_format()
+        .map_err(|error| Fault::Broken(error.to_string()))?
+        .into_dimensions()
+        .map_err(fault)?;
+    if u64::from(width) * u64::from(height) > MAX_PIXELS {
+        return Err(Fault::TooLarge(format!("the picture has {width} × {height} pixels")));
+    }
+    let picture = reader.decode().map_err(fault)?;
+    if picture.width() == 0 || picture.height() == 0 {
+        return Err(Fault::Broken("the picture has no pixels".to_owned()));
+    }
+    Ok(picture)
+}
+
+/// As PNG with eight bits per channel; transparency stays, grey becomes RGB.
+fn encode(picture: &DynamicImage) -> Result<Vec<u8>, Fault> {
+    let mut png = Vec::new();
+    let (width, height) = (picture.width(), picture.height());
+    let encoder = PngEncoder::new(&mut png);
+    let written = if picture.color().has_alpha() {
+        encoder.write_image(&picture.to_rgba8(), width, height, ExtendedColorType::Rgba8)
+    } else {
+        encoder.write_image(&picture.to_rgb8(), width, height, ExtendedColorType::Rgb8)
+    };
+    written.map_err(|error| Fault::Broken(error.to_string()))?;
+    Ok(png)
+}
+
+/// Whether all pixels have one colour.
+fn is_blank(picture: &DynamicImage) -> bool {
+    let pixels = picture.to_rgba8();
+    let mut all = pixels.pixels();
+    let first = all.next();
+    all.all(|pixel| Some(pixel) == first)
+}
