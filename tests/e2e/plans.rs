@@ -140,7 +140,7 @@ fn experiments_that_cannot_be_run() {
 #[test]
 fn the_examples_are_experiments() {
     let folder = root().join("docs/examples");
-    for (name, methods) in [("vao.toml", 10), ("ablation.toml", 2)] {
+    for (name, methods) in [("vao.toml", 10), ("ablation.toml", 2), ("ablations.toml", 5)] {
         let file = ExperimentFile::load(&folder.join(name)).unwrap();
         let experiment = resolve(Some(&file), &Flags::default(), &folder).unwrap().experiment;
         assert_eq!(experiment.methods.len(), methods, "{name}");

@@ -119,6 +119,25 @@ fn what_is_no_program_is_no_artifact() {
 }
 
 #[test]
+fn an_answer_that_takes_more_than_it_may_is_over_the_limit() {
+    let package = package(&saying(&fenced(GRAPH), "usage = { input = 90, output = 20 }"));
+    for (most, ending) in [("110", "completed"), ("100", "limit_exceeded")] {
+        let run = native(&package).args(["--no-render", "--max-trial-tokens", most]);
+        assert_eq!(run.go().with_code(0).trial().ending(), ending, "{most}");
+    }
+}
+
+#[test]
+fn the_samples_play_both_tracks_offline() {
+    for (track, artifact) in [("native", "artifact.html"), ("direct", "artifact.png")] {
+        let run = Run::over(&[&sample("webpage-cta")]).args(["--track", track, "--model", "script"]);
+        let trial = run.go().with_code(0).trial();
+        assert_eq!((trial.ending(), trial.outcome.artifacts[0].name.as_str()), ("completed", artifact));
+        assert!(trial.path("render/output.png").is_file());
+    }
+}
+
+#[test]
 fn an_answer_that_is_late_is_none() {
     let package = package(&saying(&fenced(GRAPH), "delay = \"60s\""));
     let trial = native(&package).args(["--budget", "700ms"]).go().with_code(0).trial();

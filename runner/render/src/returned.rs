@@ -19,24 +19,22 @@ use crate::{RenderError, RenderJob, RenderRecord, RenderStatus, Rendering};
 pub fn take_over(job: &RenderJob, image: &ImageIdentity) -> Result<Rendering, RenderError> {
     let start = Instant::now();
     let bytes = read(job)?;
-    let (status, message, picture) = match decode(&bytes).and_then(|picture| Ok((encode(&picture)?, picture)))
-    {
-        Ok((png, picture)) if is_blank(&picture) => {
-            let (width, height) = (picture.width(), picture.height());
-            drop(png);
-            (RenderStatus::Blank, None, Some((None, width, height)))
-        }
+    let (status, message, size, png) = match decode(&bytes).and_then(|it| Ok((encode(&it)?, it))) {
         Ok((png, picture)) => {
-            (RenderStatus::Rendered, None, Some((Some(png), picture.width(), picture.height())))
+            let size = Some((picture.width(), picture.height()));
+            if is_blank(&picture) {
+                (RenderStatus::Blank, None, size, None)
+            } else {
+                (RenderStatus::Rendered, None, size, Some(png))
+            }
         }
-        Err(Fault::TooLarge(message)) => (RenderStatus::TooLarge, Some(message), None),
-        Err(Fault::Broken(message)) => (RenderStatus::ArtifactError, Some(message), None),
+        Err(Fault::TooLarge(message)) => (RenderStatus::TooLarge, Some(message), None, None),
+        Err(Fault::Broken(message)) => (RenderStatus::ArtifactError, Some(message), None, None),
     };
-    let png = picture.as_ref().and_then(|(png, ..)| png.clone());
     let record = RenderRecord {
         status,
-        width: picture.as_ref().map(|(_, width, _)| *width),
-        height: picture.as_ref().map(|(.., height)| *height),
+        width: size.map(|(width, _)| width),
+        height: size.map(|(_, height)| height),
         digest: png.as_ref().map(|png| Digest::of(png)),
         bytes: png.as_ref().map(|png| png.len() as u64),
         source: Digest::of(&bytes),
@@ -124,4 +122,64 @@ fn is_blank(picture: &DynamicImage) -> bool {
     let mut all = pixels.pixels();
     let first = all.next();
     all.all(|pixel| Some(pixel) == first)
+}
+
+#[cfg(test)]
+mod tests {
+    use image::{RgbImage, RgbaImage};
+
+    use super::*;
+
+    fn png(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        picture.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn pixels_and_transparency_are_kept_whatever_the_format() {
+        let opaque: DynamicImage = RgbImage::from_fn(5, 3, |x, y| image::Rgb([x as u8, y as u8, 9])).into();
+        let clear: DynamicImage =
+            RgbaImage::from_fn(5, 3, |x, y| image::Rgba([x as u8, 1, 2, y as u8])).into();
+        for (picture, format) in [
+            (&opaque, ImageFormat::Png),
+            (&opaque, ImageFormat::WebP),
+            (&clear, ImageFormat::Png),
+            (&clear, ImageFormat::WebP),
+        ] {
+            let read = decode(&png(picture, format)).unwrap();
+            let again =
+                image::load_from_memory_with_format(&encode(&read).unwrap(), ImageFormat::Png).unwrap();
+            assert_eq!((&again, is_blank(&again)), (picture, false));
+        }
+        let grey: DynamicImage = image::GrayImage::from_pixel(4, 4, image::Luma([7])).into();
+        let read = decode(&png(&grey, ImageFormat::Jpeg)).unwrap();
+        assert!(
+            is_blank(&read) && decode(&encode(&read).unwrap()).unwrap().color() == image::ColorType::Rgb8
+        );
+    }
+
+    #[test]
+    fn what_is_no_picture_is_told_from_what_is_too_large() {
+        let whole = png(
+            &RgbImage::from_fn(64, 64, |x, y| image::Rgb([(x * y) as u8, x as u8, y as u8])).into(),
+            ImageFormat::Png,
+        );
+        for bytes in [
+            &b""[..],
+            b"GIF89a\x01\x00\x01\x00\x00\x00\x00;",
+            b"<svg/>",
+            &whole[..whole.len() / 2],
+            b"RIFF\x04\x00\x00\x00WEBP",
+        ] {
+            assert!(matches!(decode(bytes), Err(Fault::Broken(_))), "{bytes:?}");
+        }
+        // A WebP whose head promises 16,384 by 16,384 pixels (VP8X, 24 bits each, less one).
+        let mut webp = b"RIFF\x16\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x00\x00\x00\x00".to_vec();
+        webp.extend([0xff, 0x3f, 0, 0xff, 0x3f, 0]);
+        assert!(decode(&webp).is_err());
+        let mut huge = whole;
+        huge.resize(MAX_PNG_BYTES + 1, 0);
+        assert!(matches!(decode(&huge), Err(Fault::TooLarge(_))));
+    }
 }

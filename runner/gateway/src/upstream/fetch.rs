@@ -48,12 +48,11 @@ impl Upstream {
         let body = stream::unfold((answer.body, PICTURE_CAP), |(mut body, left)| async move {
             let chunk = body.next().await?;
             let Ok(chunk) = chunk else { return Some((chunk, (stream::empty().boxed(), 0))) };
-            Some(match left.checked_sub(chunk.len() as u64) {
-                Some(left) => (Ok(chunk), (body, left)),
-                None => {
-                    let broken = Broken(format!("the picture has more than {PICTURE_CAP} bytes"));
-                    (Err(broken), (stream::empty().boxed(), 0))
-                }
+            Some(if let Some(left) = left.checked_sub(chunk.len() as u64) {
+                (Ok(chunk), (body, left))
+            } else {
+                let broken = Broken(format!("the picture has more than {PICTURE_CAP} bytes"));
+                (Err(broken), (stream::empty().boxed(), 0))
             })
         });
         Answer { body: body.boxed(), ..answer }
