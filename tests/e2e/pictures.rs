@@ -318,7 +318,7 @@ fn a_picture_elsewhere_is_fetched_from_listed_hosts_without_the_key() {
         let trial = server.run(&method(file), &hosts).go().with_code(0).trial();
         match &trial.outcome.ending {
             Ending::ModelError { cause: ModelCause::Request, message } => {
-                assert!(message.contains(says), "{message}")
+                assert!(message.contains(says), "{message}");
             }
             other => panic!("{other:?}"),
         }

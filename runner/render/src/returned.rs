@@ -130,6 +130,10 @@ mod tests {
 
     use super::*;
 
+    fn byte(number: u32) -> u8 {
+        number.to_le_bytes()[0]
+    }
+
     fn png(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
         let mut bytes = Vec::new();
         picture.write_to(&mut Cursor::new(&mut bytes), format).unwrap();
@@ -138,9 +142,9 @@ mod tests {
 
     #[test]
     fn pixels_and_transparency_are_kept_whatever_the_format() {
-        let opaque: DynamicImage = RgbImage::from_fn(5, 3, |x, y| image::Rgb([x as u8, y as u8, 9])).into();
+        let opaque: DynamicImage = RgbImage::from_fn(5, 3, |x, y| image::Rgb([byte(x), byte(y), 9])).into();
         let clear: DynamicImage =
-            RgbaImage::from_fn(5, 3, |x, y| image::Rgba([x as u8, 1, 2, y as u8])).into();
+            RgbaImage::from_fn(5, 3, |x, y| image::Rgba([byte(x), 1, 2, byte(y)])).into();
         for (picture, format) in [
             (&opaque, ImageFormat::Png),
             (&opaque, ImageFormat::WebP),
@@ -162,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_no_picture_is_told_from_what_is_too_large() {
         let whole = png(
-            &RgbImage::from_fn(64, 64, |x, y| image::Rgb([(x * y) as u8, x as u8, y as u8])).into(),
+            &RgbImage::from_fn(64, 64, |x, y| image::Rgb([byte(x * y), byte(x), byte(y)])).into(),
             ImageFormat::Png,
         );
         for bytes in [
