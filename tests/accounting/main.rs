@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test that is how a failure shows")]
 
 mod fixture;
+mod scores;
 
 use std::collections::BTreeMap;
 use std::fs;

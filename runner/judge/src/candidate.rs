@@ -57,12 +57,17 @@ pub enum Failure {
 
 /// Whether a trial ended by no fault of the solver's, so that it is not judged: the name of its ending then.
 pub(crate) fn not_the_solvers(outcome: &Outcome) -> Option<&'static str> {
-    match outcome.ending {
+    (!is_the_solvers(&outcome.ending)).then(|| outcome.ending.name())
+}
+
+/// Whether a trial that ended so is the solver's to answer for: not if the user, our side or the provider broke it off.
+pub fn is_the_solvers(ending: &Ending) -> bool {
+    !matches!(
+        ending,
         Ending::Cancelled
-        | Ending::InfraError { .. }
-        | Ending::ModelError { cause: ModelCause::Provider, .. } => Some(outcome.ending.name()),
-        _ => None,
-    }
+            | Ending::InfraError { .. }
+            | Ending::ModelError { cause: ModelCause::Provider, .. }
+    )
 }
 
 /// Reads a picture of a task or a trial.

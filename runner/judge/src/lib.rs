@@ -17,7 +17,7 @@ pub mod pixel;
 mod resample;
 pub mod vision;
 
-pub use candidate::{Failure, JudgeError};
+pub use candidate::{Failure, JudgeError, is_the_solvers};
 pub use picture::{MAX_PICTURE_BYTES, Picture, PictureError, Size};
 
 /// A count or a length as a number to calculate with.

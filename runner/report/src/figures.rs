@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use crate::accounting::{Basis, Cause, Class, Coverage, Open, Verdict};
 use crate::intervals::{ClusterSums, Interval, bootstrap, wilson};
+use crate::paper::TaskPoints;
 use crate::row::{Ended, Row, Rows, float};
 
 /// A part of a whole.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Rate {
     /// The part, in trials.
     pub numerator: u64,
@@ -50,7 +51,7 @@ pub struct Mean {
 }
 
 /// All that is said of a group of trials of one method.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Figures {
     /// |E|.
     pub registered: u64,
@@ -289,6 +290,24 @@ impl<'a> Accounts<'a> {
             .iter()
             .filter(|it| !self.tasks.contains_key(&(it.suite.as_str(), it.id.as_str())))
             .count()
+    }
+
+    /// What the tasks of the rows at `places` are marked on.
+    pub(crate) fn task_points(&self, places: &[usize]) -> TaskPoints {
+        let key = |at: &usize| {
+            let task = &self.rows.rows[*at].task;
+            (task.suite.as_str(), task.id.as_str())
+        };
+        let tasks: BTreeSet<(&str, &str)> = places.iter().map(key).collect();
+        let mut sum = TaskPoints::default();
+        for marks in tasks.iter().filter_map(|it| self.tasks.get(it)) {
+            sum.tasks += 1;
+            sum.without_derived += u64::from(marks.points[1] == 0);
+            for (sum, points) in sum.points.iter_mut().zip(marks.points) {
+                *sum += u64::from(points);
+            }
+        }
+        sum
     }
 
     /// The figures of the rows at `places`; with bootstrap intervals if so asked for, which take their time.

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::accounting::{AccountingError, Basis, Class, ProviderErrors, Recover, Rules, Verdict, check};
+use crate::accounting::{
+    AccountingError, Basis, Class, Open, ProviderErrors, Recover, Rules, Verdict, check,
+};
 use crate::curve::Curve;
 use crate::figures::{Accounts, Figures};
 use crate::filter::FilterError;
+use crate::paper::TaskPoints;
 use crate::row::{Rows, float};
 use crate::words::{agreeing, counted};
 
@@ -97,6 +100,17 @@ pub struct GroupReport {
     pub figures: Figures,
 }
 
+/// A trial in U.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenTrial {
+    /// Its name.
+    pub trial: String,
+    /// The method, by its name in this report.
+    pub method: String,
+    /// Why it is there.
+    pub why: Open,
+}
+
 /// A run accounted for.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -124,6 +138,10 @@ pub struct Report {
     pub problems: Vec<String>,
     /// What should be known beside the figures.
     pub notes: Vec<String>,
+    /// What the tasks are marked on.
+    pub points: TaskPoints,
+    /// The trials in U, by name.
+    pub unresolved_trials: Vec<OpenTrial>,
     /// The methods, in the order of the plan.
     pub methods: Vec<MethodReport>,
     /// The same by groups of tasks.
@@ -161,6 +179,8 @@ impl Report {
         };
         let accounts = Accounts::new(rows, &verdicts, rules.basis);
         let mut report = Self::empty(rows, rules, options.filter.clone());
+        report.points = accounts.task_points(&places);
+        report.unresolved_trials = places.iter().filter_map(|at| open(rows, &verdicts, *at)).collect();
         let by_method = split(&places, |at| rows.rows[at].method);
         for (at, method) in rows.record.methods.iter().enumerate() {
             let places = by_method.get(&at).map_or(&[][..], Vec::as_slice);
@@ -210,6 +230,8 @@ impl Report {
             alarms: Vec::new(),
             problems: rows.problems.clone(),
             notes: Vec::new(),
+            points: TaskPoints::default(),
+            unresolved_trials: Vec::new(),
             methods: Vec::new(),
             groups: Vec::new(),
             curves: Vec::new(),
@@ -320,6 +342,12 @@ impl MethodReport {
             Control::Nop => None,
         }
     }
+}
+
+fn open(rows: &Rows, verdicts: &[Verdict], at: usize) -> Option<OpenTrial> {
+    let row = &rows.rows[at];
+    let why = verdicts[at].open?;
+    Some(OpenTrial { trial: row.trial.to_string(), method: rows.method(row).to_string(), why })
 }
 
 /// Whether a harness is a control.

@@ -2,18 +2,10 @@
 
 use crate::accounting::{Basis, Cause, Class, Open, ProviderErrors, Recover};
 use crate::figures::{Figures, Mean, Rate};
+use crate::paper::SCORES;
 use crate::report::{Control, GroupReport, MethodReport, Report};
 use crate::sheet::{Line, Sheet, wrapped};
 use crate::words::{agreeing, counted};
-
-/// The five scores, as their columns are named in the data and in the head of a table.
-const SCORES: [(&str, &str); 5] = [
-    ("direct", "Direct"),
-    ("derived", "Derived"),
-    ("invariant", "Invariant"),
-    ("visual_quality", "VQ"),
-    ("domain_quality", "DQ"),
-];
 
 /// The three populations of scores.
 const POPULATIONS: [(&str, &str); 3] = [
@@ -27,22 +19,32 @@ type Row<'a> = (String, &'a Figures);
 impl Report {
     /// For a terminal.
     pub fn text(&self) -> String {
+        self.text_of(&self.sheets())
+    }
+
+    /// These tables for a terminal, with what must be known of the run.
+    pub fn text_of(&self, sheets: &[Sheet]) -> String {
         let mut parts: Vec<String> = Vec::new();
         let alarms = self.alarms.iter().map(|it| wrapped(&format!("CONTROL FAILED  {it}"), "!! "));
         parts.extend(alarms);
         parts.push(self.head().iter().map(|it| wrapped(it, "")).collect::<Vec<_>>().join("\n"));
         parts.extend(self.remarks().iter().map(|it| wrapped(it, "")));
-        parts.extend(self.sheets().iter().map(Sheet::text));
+        parts.extend(sheets.iter().map(Sheet::text));
         parts.join("\n\n")
     }
 
     /// As a Markdown document.
     pub fn markdown(&self) -> String {
+        self.markdown_of(&self.sheets())
+    }
+
+    /// These tables as a Markdown document, with what must be known of the run.
+    pub fn markdown_of(&self, sheets: &[Sheet]) -> String {
         let mut parts: Vec<String> = vec![format!("## Run {}\n", self.run)];
         parts.extend(self.alarms.iter().map(|it| format!("> **Control failed.** {it}\n")));
         parts.extend(self.head().into_iter().map(|it| format!("{it}\n")));
         parts.extend(self.remarks().into_iter().map(|it| format!("- {it}\n")));
-        parts.extend(self.sheets().iter().map(Sheet::markdown));
+        parts.extend(sheets.iter().map(Sheet::markdown));
         parts.join("\n")
     }
 
@@ -293,21 +295,19 @@ fn score_cells(population: &str, it: &Figures) -> Vec<String> {
         .iter()
         .enumerate()
         .map(|(at, (name, _))| {
-            let digits = if at < 3 { 3 } else { 2 };
             let Some(Mean { value: Some(value), denominator, interval, numerator }) =
                 it.means.get(format!("{population}_{name}").as_str())
             else {
                 return dash();
             };
-            let interval = interval
-                .map_or_else(String::new, |[low, high]| format!("\n[{low:.digits$}–{high:.digits$}]"));
+            let interval = interval.map_or_else(String::new, |[low, high]| format!("\n[{low:.3}–{high:.3}]"));
             // Of points, both counts are of interest; of ratings, over how many tasks.
             let part = if at < 3 {
                 format!("{numerator:.0}/{denominator:.0}")
             } else {
                 format!("n {denominator:.0}")
             };
-            format!("{value:.digits$}\n{part}{interval}")
+            format!("{value:.3}\n{part}{interval}")
         })
         .collect()
 }

@@ -65,6 +65,21 @@ pub enum NoComparison {
     },
 }
 
+impl NoComparison {
+    /// The positions of two methods in the plan.
+    pub(crate) fn places(rows: &Rows, methods: [&str; 2]) -> Result<[usize; 2], Self> {
+        let known: Vec<String> = rows.record.methods.iter().map(|it| it.id.to_string()).collect();
+        if methods[0] == methods[1] {
+            return Err(Self::Same { name: methods[0].to_owned() });
+        }
+        let place = |name: &str| {
+            let unknown = || Self::Unknown { name: name.to_owned(), known: known.clone() };
+            known.iter().position(|it| it == name).ok_or_else(unknown)
+        };
+        Ok([place(methods[0])?, place(methods[1])?])
+    }
+}
+
 /// One side of a pair.
 struct Side<'a> {
     row: &'a Row,
@@ -127,15 +142,7 @@ pub fn comparison(
     behaviours: &Behaviours,
     methods: [&str; 2],
 ) -> Result<Comparison, NoComparison> {
-    let known: Vec<String> = rows.record.methods.iter().map(|it| it.id.to_string()).collect();
-    if methods[0] == methods[1] {
-        return Err(NoComparison::Same { name: methods[0].to_owned() });
-    }
-    let place = |name: &str| {
-        let unknown = || NoComparison::Unknown { name: name.to_owned(), known: known.clone() };
-        known.iter().position(|it| it == name).ok_or_else(unknown)
-    };
-    let places = [place(methods[0])?, place(methods[1])?];
+    let places = NoComparison::places(rows, methods)?;
     let mut sides: BTreeMap<(&str, &str, u32), [Option<Side<'_>>; 2]> = BTreeMap::new();
     for ((row, verdict), behaviour) in rows.rows.iter().zip(verdicts).zip(&behaviours.of) {
         let Some(side) = places.iter().position(|it| *it == row.method) else { continue };

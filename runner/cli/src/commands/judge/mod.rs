@@ -132,7 +132,7 @@ fn by_pixels(args: &JudgeArgs) -> Result<ExitCode, Failure> {
 }
 
 /// The task packages: those that were named, or those that the run was planned with.
-fn packages(run: &RunDir, named: &[PathBuf]) -> Result<Vec<Task>, Failure> {
+pub(super) fn packages(run: &RunDir, named: &[PathBuf]) -> Result<Vec<Task>, Failure> {
     if !named.is_empty() {
         return Ok(proctor_tasks::discover(named)?);
     }

@@ -1,15 +1,19 @@
 //! `proctor report`: a run accounted for.
 
+mod contrast;
+mod pictures;
+mod rows;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use proctor_report::{
-    Depth, Grouping, Options, ProviderErrors, Recover, Report, ReportError, Rows, Sheet, agreeing, counted,
-    draw, judge, policy_text, write_curves,
+    Grouping, Options, ProviderErrors, Recover, Report, ReportError, ScoreTable, Sheet, TableNumbers,
+    agreeing, counted, draw, judge, policy_text, write_curves, write_score_tables,
 };
-use proctor_store::RunDir;
+use serde_json::json;
 
 use super::print_json;
 use crate::failure::{Failure, Kind};
@@ -19,6 +23,10 @@ Examples:
   proctor report runs/campaign --by category,difficulty
   proctor report runs/campaign --where 'mode == \"html\" and difficulty in [\"medium\", \"hard\"]' --markdown
   proctor report runs/campaign --csv figures --curve completions.svg --allow-incomplete
+  proctor report runs/campaign --tables 14-31          # the paper's tables of scores; --tables alone: all
+  proctor report runs/campaign --compare codex-gpt claude-code-glm
+  proctor report runs/explicit --subset ablation.txt --baseline runs/campaign --tables 1
+  proctor report runs/reconstruct --pictures source    # Table 13
 
 docs/accounting.md says what counts as what; --policy prints its tables. The exit code is 4 while trials are unresolved.";
 
@@ -35,6 +43,27 @@ pub(crate) struct ReportArgs {
     /// Only trials for which this expression holds, over the columns of `trials.csv`
     #[arg(long = "where", value_name = "EXPR")]
     pub(crate) filter: Option<String>,
+    /// The tables of scores by the paper's numbers instead, as in `1,14-31,operations`; all of them if none is given
+    #[arg(long, value_name = "NUMBERS", num_args = 0..=1, default_missing_value = "1,14-31,operations", help_heading = "Scores")]
+    pub(crate) tables: Option<TableNumbers>,
+    /// Two methods on the same tasks instead: differences, intervals, p
+    #[arg(long, num_args = 2, value_names = ["METHOD", "METHOD"], conflicts_with_all = ["tables", "pictures", "curve"], help_heading = "Scores")]
+    pub(crate) compare: Option<Vec<String>>,
+    /// What --compare draws as a whole
+    #[arg(long, value_enum, default_value = "source", requires = "compare", help_heading = "Scores")]
+    pub(crate) cluster: Clusters,
+    /// SSIM, PSNR, MAE and MSE of the pictures instead, by rendering mode, against this picture of the task (Table 13: source)
+    #[arg(long, value_enum, value_name = "AGAINST", conflicts_with_all = ["tables", "curve"], help_heading = "Scores")]
+    pub(crate) pictures: Option<Against>,
+    /// The task packages, for --pictures; where they were when the run was started, if not given
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "pictures", help_heading = "Scores")]
+    pub(crate) packages: Vec<PathBuf>,
+    /// Only the tasks that this file names, one a line or as a JSON list
+    #[arg(long, value_name = "FILE", help_heading = "Scores")]
+    pub(crate) subset: Option<PathBuf>,
+    /// Put the methods of this run beside those of RUN, on the tasks of both
+    #[arg(long, value_name = "RUN", help_heading = "Scores")]
+    pub(crate) baseline: Option<PathBuf>,
     /// Where outages of the provider go that outlasted all tries
     #[arg(long, value_enum, default_value = "unresolved", help_heading = "Rules")]
     pub(crate) provider_errors: Outages,
@@ -77,6 +106,24 @@ pub(crate) enum By {
     Operation,
 }
 
+/// What is drawn as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Clusters {
+    /// All tasks on one source artifact
+    Source,
+    /// Each task
+    Task,
+}
+
+/// What a picture is measured against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Against {
+    /// The source picture: how well it was reconstructed
+    Source,
+    /// The reference target
+    Target,
+}
+
 /// Where outages of the provider go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Outages {
@@ -101,27 +148,21 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     };
     args.curve.iter().try_for_each(|path| CurveFormat::of(path).map(drop))?;
-    let rows = Rows::read_by(&RunDir::open(run)?, Depth::Everything, args.judge.as_deref())?;
-    if let Some(wanted) = args.judge.as_deref().filter(|_| !rows.is_judged()) {
-        return Err(Failure::input(format!("no trial of this run has marks by `{wanted}`"))
-            .hint("judges name themselves at the end of `proctor judge`, and in score.json"));
+    let rows = rows::read(args, run)?;
+    if let Some(methods) = &args.compare {
+        return contrast::run(args, &rows, methods);
     }
-    if let Some(filter) = &args.filter {
-        let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
-        if rows.select(&verdicts, filter)?.is_empty() {
-            return Err(Failure::input(format!("no trial of this run matches --where '{filter}'"))
-                .hint("--json without --where shows what each trial has"));
-        }
+    if let Some(against) = args.pictures {
+        return pictures::run(args, run, &rows, against);
     }
     let report = Report::new(&rows, &args.options())?;
-    if args.json {
-        print_json(&report)?;
-    } else if args.markdown {
-        println!("{}", report.markdown());
-    } else {
-        println!("{}", report.text());
+    match &args.tables {
+        Some(numbers) => show_tables(args, &report, numbers)?,
+        None if args.json => print_json(&report)?,
+        None if args.markdown => println!("{}", report.markdown()),
+        None => println!("{}", report.text()),
     }
-    if let Some(folder) = &args.csv {
+    if let Some(folder) = args.csv.as_ref().filter(|_| args.tables.is_none()) {
         let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
         report.write_csv(folder, &rows, &verdicts).map_err(written(folder))?;
     }
@@ -140,6 +181,38 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(Kind::Incomplete.into())
 }
 
+fn show_tables(args: &ReportArgs, report: &Report, numbers: &TableNumbers) -> Result<(), Failure> {
+    if report.judges.is_empty() {
+        return Err(Failure::input("no judge has marked this run, so that there are no scores")
+            .hint("`proctor judge RUN` does, without any model"));
+    }
+    let tables: Vec<ScoreTable> = report.score_tables(numbers);
+    let sheets = report.score_sheets(&tables);
+    if args.json {
+        print_json(&json!({
+            "run": report.run, "judges": report.judges, "rules": report.rules, "filter": report.filter,
+            "alarms": report.alarms, "problems": report.problems, "points": report.points,
+            "unresolved": report.unresolved_trials, "tables": tables,
+        }))?;
+    } else if args.markdown {
+        println!("{}", report.markdown_of(&sheets));
+    } else {
+        println!("{}", report.text_of(&sheets));
+    }
+    write_into(args, "scores.csv", |file| write_score_tables(&tables, file))
+}
+
+/// Writes a file into the folder of `--csv`, if that is wanted.
+fn write_into(
+    args: &ReportArgs,
+    name: &str,
+    write: impl FnOnce(File) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(folder) = &args.csv else { return Ok(()) };
+    let path = folder.join(name);
+    std::fs::create_dir_all(folder).and_then(|()| write(File::create(&path)?)).map_err(written(&path))
+}
+
 impl ReportArgs {
     fn options(&self) -> Options {
         let mut by: Vec<Grouping> = Vec::new();
@@ -149,6 +222,9 @@ impl ReportArgs {
                 by.push(grouping);
             }
         }
+        by.extend(self.tables.iter().flat_map(TableNumbers::groupings));
+        by.sort();
+        by.dedup();
         Options {
             provider_errors: self.provider_errors.into(),
             recover: self.recover.into(),
