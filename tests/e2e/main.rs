@@ -13,6 +13,7 @@
 )]
 
 mod agents;
+mod blind;
 mod controls;
 mod crashes;
 mod deadline;

@@ -38,6 +38,13 @@ fn schemas() -> BTreeMap<&'static str, String> {
             "vision-verdict.schema.json",
             written::<proctor_judge::vision::Verdict>("verdict.json of a vision judge"),
         ),
+        ("human-verdict.schema.json", written::<proctor_judge::human::Verdict>("verdict.json of a person")),
+        (
+            "blind-key.schema.json",
+            written::<proctor_judge::human::Key>(
+                "blind/<export>.json: whose work the items of a blind export are",
+            ),
+        ),
         ("score.schema.json", written::<Score>("score.json")),
         ("task.schema.json", read::<TaskFile>("task.toml")),
         ("annotations.schema.json", read::<Annotations>("hidden/annotations.toml")),

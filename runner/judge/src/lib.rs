@@ -3,7 +3,7 @@
 //! From the bottom up: [`Picture`] (pixels as every measure sees them), [`metrics`] (SSIM, PSNR, MAE, MSE of two pictures of
 //! one size), [`canvas`] (how pictures of other sizes come to one size), [`compare`] (two pictures for a person), [`pixel`]
 //! (a candidate against the hidden reference, point by point). Beside it [`vision`]: what a vision model is asked, and how its
-//! reply is read. `docs/judging.md` has the formulas and rules.
+//! reply is read; and [`human`]: what people are given to judge, and how their sheets are read. `docs/judging.md` has the formulas and rules.
 //!
 //! Nothing here asks a model, starts anything or prints.
 
@@ -11,6 +11,7 @@ mod candidate;
 pub mod canvas;
 mod colour;
 pub mod compare;
+pub mod human;
 pub mod metrics;
 mod picture;
 pub mod pixel;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proctor_store::{RunDir, Score, StoreError};
+use proctor_store::{PointKind, Rating, RunDir, Score, StoreError};
 use serde::Serialize;
 
 use crate::row::float;
 
-/// Two judges, over the trials that both have marked.
+/// Two judges, over the trials that both have marked and that have a picture: of one without, no judge has an opinion, and
+/// all would agree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct JudgeAgreement {
     /// One.
@@ -16,12 +17,20 @@ pub struct JudgeAgreement {
     pub other: String,
     /// Trials that both have marked.
     pub trials: u64,
+    /// Trials without a picture that both have marked: left out.
+    pub without_picture: u64,
     /// Points that both have marked.
     pub points: u64,
     /// Share of those with the same mark; none without any.
     pub same: Option<f64>,
     /// Cohen's kappa (1960) of these marks; none if chance alone makes full agreement.
     pub kappa: Option<f64>,
+    /// The same by kind of point.
+    pub by_kind: BTreeMap<PointKind, PointAgreement>,
+    /// Of visual quality.
+    pub visual_quality: RatingAgreement,
+    /// Of domain validity.
+    pub domain_quality: RatingAgreement,
     /// Ratings that both have given, visual and domain together.
     pub ratings: u64,
     /// Mean distance of those, in steps of the scale.
@@ -35,14 +44,40 @@ pub struct JudgeAgreement {
     pub kendall: Option<f64>,
 }
 
+/// Two judges on one kind of point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct PointAgreement {
+    /// Points that both have marked.
+    pub points: u64,
+    /// Share of those with the same mark; none without any.
+    pub same: Option<f64>,
+    /// Cohen's kappa (1960) of these marks; none if chance alone makes full agreement.
+    pub kappa: Option<f64>,
+}
+
+/// Two judges on one rating.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RatingAgreement {
+    /// Trials that both have rated.
+    pub ratings: u64,
+    /// Share of those with the same rating; none without any.
+    pub same: Option<f64>,
+    /// Cohen's weighted kappa (1968) with squared distances, so that 4 and 5 differ less than 1 and 5; none if either gave
+    /// the same rating each time, and the other too.
+    pub weighted_kappa: Option<f64>,
+    /// Mean distance, in steps of the scale.
+    pub distance: Option<f64>,
+}
+
 /// Marks of one trial by two judges.
 #[derive(Default)]
 struct Counts {
     trials: u64,
-    /// Both yes, only the one, only the other, neither.
-    points: [u64; 4],
-    ratings: u64,
-    distance: u64,
+    without_picture: u64,
+    /// By kind: both yes, only the one, only the other, neither.
+    points: BTreeMap<PointKind, [u64; 4]>,
+    /// Visual and domain quality: how often the one gave this and the other that.
+    ratings: [[[u64; 5]; 5]; 2],
     /// By method: points that both have marked, and how many hold for the one and for the other.
     by_method: BTreeMap<String, [u64; 3]>,
 }
@@ -52,12 +87,17 @@ pub fn agreement(run: &RunDir) -> Result<Vec<JudgeAgreement>, StoreError> {
     let mut pairs: BTreeMap<(String, String), Counts> = BTreeMap::new();
     for trial in run.trials_on_disk()? {
         let scores = trial.scores()?;
+        let has_picture = trial.render().join("output.png").is_file();
         for (at, one) in scores.iter().enumerate() {
             for other in &scores[at + 1..] {
                 // By name, so that a pair is one pair whoever judged a trial first.
                 let (one, other) = if one.judge <= other.judge { (one, other) } else { (other, one) };
                 let pair = pairs.entry((one.judge.clone(), other.judge.clone())).or_default();
-                pair.count(trial.id().method().as_str(), one, other);
+                if has_picture {
+                    pair.count(trial.id().method().as_str(), one, other);
+                } else {
+                    pair.without_picture += 1;
+                }
             }
         }
     }
@@ -73,24 +113,25 @@ impl Counts {
         for point in &one.points {
             let (Some(a), Some(Some(b))) = (point.satisfied, theirs.get(point.id.as_str())) else { continue };
             let at = usize::from(!a) * 2 + usize::from(!b);
-            self.points[at] += 1;
+            self.points.entry(point.kind).or_default()[at] += 1;
             *by_method = [by_method[0] + 1, by_method[1] + u64::from(a), by_method[2] + u64::from(*b)];
         }
         let ratings =
             [(one.visual_quality, other.visual_quality), (one.domain_quality, other.domain_quality)];
-        for (a, b) in ratings.into_iter().filter_map(|(a, b)| Some((a?, b?))) {
-            self.ratings += 1;
-            self.distance += u64::from(a.get().abs_diff(b.get()));
+        for (table, (a, b)) in self.ratings.iter_mut().zip(ratings) {
+            let (Some(a), Some(b)) = (a, b) else { continue };
+            let place = |it: Rating| usize::from(it.get().saturating_sub(1)).min(4);
+            table[place(a)][place(b)] += 1;
         }
     }
 
     fn finish(self, one: String, other: String) -> JudgeAgreement {
-        let points: u64 = self.points.iter().sum();
-        let [both, first, second, neither] = self.points.map(float);
-        let all = float(points);
-        let same = (points > 0).then(|| (both + neither) / all);
-        let chance =
-            ((both + first) * (both + second) + (neither + second) * (neither + first)) / (all * all);
+        let all = self.points.values().fold([0; 4], |sum, it| [0, 1, 2, 3].map(|at| sum[at] + it[at]));
+        let PointAgreement { points, same, kappa } = of_points(all);
+        let [visual_quality, domain_quality] = self.ratings.map(|table| of_ratings(&table));
+        let ratings = visual_quality.ratings + domain_quality.ratings;
+        let distance = |it: RatingAgreement| it.distance.unwrap_or(0.0) * float(it.ratings);
+        let distances = distance(visual_quality) + distance(domain_quality);
         let share = |it: &[u64; 3], judge: usize| float(it[judge]) / float(it[0]);
         let methods: Vec<[f64; 2]> =
             self.by_method.values().filter(|it| it[0] > 0).map(|it| [share(it, 1), share(it, 2)]).collect();
@@ -99,15 +140,56 @@ impl Counts {
             one,
             other,
             trials: self.trials,
+            without_picture: self.without_picture,
             points,
             same,
-            kappa: same.filter(|_| chance < 1.0).map(|same| (same - chance) / (1.0 - chance)),
-            ratings: self.ratings,
-            rating_distance: (self.ratings > 0).then(|| float(self.distance) / float(self.ratings)),
+            kappa,
+            by_kind: self.points.into_iter().map(|(kind, it)| (kind, of_points(it))).collect(),
+            visual_quality,
+            domain_quality,
+            ratings,
+            rating_distance: (ratings > 0).then(|| distances / float(ratings)),
             methods: methods.len() as u64,
             spearman: pearson(&ranks(&ones), &ranks(&others)),
             kendall: kendall(&ones, &others),
         }
+    }
+}
+
+fn of_points(counts: [u64; 4]) -> PointAgreement {
+    let points: u64 = counts.iter().sum();
+    let [both, first, second, neither] = counts.map(float);
+    let all = float(points);
+    let same = (points > 0).then(|| (both + neither) / all);
+    let chance = ((both + first) * (both + second) + (neither + second) * (neither + first)) / (all * all);
+    let kappa = same.filter(|_| chance < 1.0).map(|same| (same - chance) / (1.0 - chance));
+    PointAgreement { points, same, kappa }
+}
+
+/// `table[a][b]`: how often the one rated `a` + 1 and the other `b` + 1.
+fn of_ratings(table: &[[u64; 5]; 5]) -> RatingAgreement {
+    let ratings: u64 = table.iter().flatten().sum();
+    if ratings == 0 {
+        return RatingAgreement::default();
+    }
+    let all = float(ratings);
+    let rows = table.map(|row| float(row.iter().sum()));
+    let columns = [0, 1, 2, 3, 4].map(|at| float(table.iter().map(|row| row[at]).sum()));
+    let (mut same, mut distance, mut seen, mut by_chance) = (0, 0.0, 0.0, 0.0);
+    for (a, row) in table.iter().enumerate() {
+        for (b, count) in row.iter().enumerate() {
+            let apart = float(a.abs_diff(b) as u64);
+            same += if a == b { *count } else { 0 };
+            distance += apart * float(*count);
+            seen += apart * apart * float(*count);
+            by_chance += apart * apart * rows[a] * columns[b] / all;
+        }
+    }
+    RatingAgreement {
+        ratings,
+        same: Some(float(same) / all),
+        weighted_kappa: (by_chance > 0.0).then(|| 1.0 - seen / by_chance),
+        distance: Some(distance / all),
     }
 }
 
@@ -201,6 +283,32 @@ mod tests {
         // Chance: (3·3 + 2·2) / 25 = 0.52; kappa = 0.08 / 0.48.
         assert!((came.kappa.unwrap() - 0.08 / 0.48).abs() < 1e-12);
         assert_eq!((came.spearman, came.kendall), (None, None), "one method has no order");
+    }
+
+    #[test]
+    fn kinds_are_apart_and_ratings_weigh_by_their_distance() {
+        // Squared distances: 6 over 8 pairs; by chance 224 over the 64 pairs of any with any. 1 - (6/8) / (224/64).
+        let mut counts = Counts::default();
+        for (a, b) in [(1, 1), (2, 3), (3, 3), (4, 4), (5, 4), (5, 5), (4, 2), (2, 2)] {
+            counts.count("m", &score("a", &[], Some(a)), &score("b", &[], Some(b)));
+        }
+        let visual = counts.finish("a".into(), "b".into()).visual_quality;
+        assert_eq!((visual.ratings, visual.same, visual.distance), (8, Some(0.625), Some(0.5)));
+        assert!((visual.weighted_kappa.unwrap() - 11.0 / 14.0).abs() < 1e-12, "{visual:?}");
+        let mut counts = Counts::default();
+        let kinds = |judge, marks: [bool; 4]| {
+            let mut score = score(judge, &marks.map(Some), None);
+            score.points[2].kind = PointKind::Derived;
+            score.points[3].kind = PointKind::Derived;
+            score
+        };
+        counts.count("m", &kinds("a", [true, false, true, true]), &kinds("b", [true, false, true, false]));
+        let came = counts.finish("a".into(), "b".into());
+        assert_eq!(came.by_kind[&PointKind::Direct].kappa, Some(1.0));
+        // Chance: (2·1 + 0·1) / 4 = 0.5, and as many agree.
+        let derived = came.by_kind[&PointKind::Derived];
+        assert_eq!((derived.points, derived.same, derived.kappa), (2, Some(0.5), Some(0.0)));
+        assert_eq!((came.points, came.same, came.visual_quality.weighted_kappa), (4, Some(0.75), None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ impl Contrast {
         let [first, second] = &self.methods;
         let title = format!("{first} (first) and {second} (second) on {}", counted(self.tasks, "task"));
         let head = ["score", "first", "second", "difference\n95 %", "p", "wins", "losses", "ties"];
-        let mut sheet = Sheet { whole_names: true, ..Sheet::new(&title, &head) };
+        let mut sheet = Sheet::new(&title, &head);
         for (pairs, section) in [
             (Pairs::AutoZero, "auto-zero: what is not scored is zero"),
             (Pairs::BothScored, "where both are scored"),

@@ -35,7 +35,7 @@ pub use accounting::{
     AccountingError, Basis, Cause, Class, Coverage, Open, Picture, ProviderErrors, Recover, Rules, Verdict,
     check,
 };
-pub use agreement::{JudgeAgreement, agreement, judges};
+pub use agreement::{JudgeAgreement, PointAgreement, RatingAgreement, agreement, judges};
 pub use behaviour::{
     BehaviourReport, Behaviours, Choice, Comparison, Difference, MethodBehaviour, NoComparison, NoFigure,
     Reading, Strategies, comparison,

@@ -81,7 +81,7 @@ impl Report {
             Recover::Any => "any failure that left a good artifact is recovered (--recover any)",
         };
         head.push(format!(
-            "Rules: VAO-Bench B.4 as in docs/accounting.md; {provider}; {recover}. Readings of ours: docs/vao-decisions.md, 9 to 14. Brackets: 95 % intervals."
+            "Rules: VAO-Bench B.4 as in docs/accounting.md; {provider}; {recover}. Readings of ours: docs/vao-decisions.md, 9 to 14 and 26. Brackets: 95 % intervals."
         ));
         head
     }

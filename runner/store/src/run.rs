@@ -240,6 +240,16 @@ impl RunDir {
         TrialDir::new(self.trials().join(id.to_string()), id.clone())
     }
 
+    /// Where the key to a blind export is: whose work its items are.
+    pub fn blind_key(&self, export: &str) -> PathBuf {
+        self.root.join("blind").join(format!("{export}.json"))
+    }
+
+    /// Where a sheet that came back from a rater is kept: the `number`th that differs.
+    pub fn blind_sheet(&self, export: &str, judge: &str, number: u32) -> PathBuf {
+        self.root.join("blind").join(format!("{export}.{judge}.{number}.csv"))
+    }
+
     /// A new folder for what is mounted into a room. Its name says nothing: an agent can read where its mounts come
     /// from, and the name of a task is not for its eyes (DESIGN §3.5).
     pub fn new_room(&self, owner: &Holder) -> Result<TempDir, StoreError> {

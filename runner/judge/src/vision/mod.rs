@@ -7,10 +7,14 @@
 mod prompt;
 mod repair;
 mod reply;
+mod steadiness;
 mod trial;
 mod verdict;
 
 pub use prompt::{Piece, Question, SentPicture, answer_schema, prompt_digest};
+pub(crate) use prompt::{rubric, sent};
 pub use reply::{Mark, PointMark, Reading, Unscored};
+pub use steadiness::{Spread, Steadiness, steadiness};
+pub(crate) use trial::inputs;
 pub use trial::{Case, Standing, Work, case, look, write};
 pub use verdict::{Answered, Settings, Verdict, VisionInputs};

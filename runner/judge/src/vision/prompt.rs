@@ -14,7 +14,7 @@ use crate::{Picture, PictureError, Size};
 const ORDERS: &str = include_str!("../../prompts/judge.md");
 
 /// The rubric of domain validity for a kind of artifact.
-fn rubric(category: Category) -> &'static str {
+pub(crate) fn rubric(category: Category) -> &'static str {
     match category {
         Category::BusinessWebpage => include_str!("../../prompts/domain/business_webpage.md"),
         Category::ScientificDocument => include_str!("../../prompts/domain/scientific_document.md"),
@@ -105,8 +105,8 @@ impl Question {
         let mut pieces = vec![Piece::Text(text)];
         let mut pictures = Vec::new();
         for (name, picture) in named {
-            let sent = canvas_of(picture.size());
-            let scaled = if sent == picture.size() { picture.clone() } else { lanczos(picture, sent) };
+            let scaled = sent(picture);
+            let sent = scaled.size();
             pieces.push(Piece::Text(format!("{name}:")));
             pieces.push(Piece::Png(scaled.to_png()?));
             pictures.push(SentPicture {
@@ -123,6 +123,12 @@ impl Question {
             points: subject.points.iter().map(|it| (it.id.clone(), it.kind)).collect(),
         })
     }
+}
+
+/// A picture as a judge sees it: its longest side is at most 1,568 pixels (B.3).
+pub(crate) fn sent(picture: &Picture) -> Picture {
+    let size = canvas_of(picture.size());
+    if size == picture.size() { picture.clone() } else { lanczos(picture, size) }
 }
 
 /// The form of a reply, as JSON Schema, for servers that can see to it.

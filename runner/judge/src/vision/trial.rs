@@ -1,6 +1,6 @@
 //! The judging of a trial as a stage: how it stands, the question about it, and the writing down.
 
-use proctor_store::{MarksPlace, StoreError, TrialDir, read_json, write_json};
+use proctor_store::{MarksPlace, Outcome, StoreError, TrialDir, read_json, write_json};
 use proctor_tasks::Task;
 use proctor_traces::Digest;
 
@@ -64,14 +64,7 @@ pub fn look(
         return Ok(Standing::NotTheSolvers(ending));
     }
     let (candidate, failure) = candidate(folder, &outcome)?;
-    let [source, reference] = case.digests;
-    let inputs = VisionInputs {
-        candidate,
-        source,
-        reference,
-        instruction: Digest::of(case.task.solver.instruction.as_bytes()),
-        points: digest_of_points(case.task),
-    };
+    let inputs = of_task(case.task, candidate, case.digests);
     let place = folder.marks_of(&settings.signature())?;
     if let Some(verdict) = verdict(&place)?
         && (verdict.schema, &verdict.settings) == (Verdict::SCHEMA, settings)
@@ -82,6 +75,26 @@ pub fn look(
         return Ok(Standing::Current(Box::new(verdict)));
     }
     Ok(Standing::Due(Work { inputs, failure }))
+}
+
+fn of_task(task: &Task, candidate: Option<Digest>, [source, reference]: [Digest; 2]) -> VisionInputs {
+    VisionInputs {
+        candidate,
+        source,
+        reference,
+        instruction: Digest::of(task.solver.instruction.as_bytes()),
+        points: digest_of_points(task),
+    }
+}
+
+/// What whoever looks at a trial is shown, and why there is no picture, if there is none.
+pub(crate) fn inputs(
+    folder: &TrialDir,
+    outcome: &Outcome,
+    task: &Task,
+) -> Result<(VisionInputs, Option<Failure>), JudgeError> {
+    let (candidate, failure) = candidate(folder, outcome)?;
+    Ok((of_task(task, candidate, crate::pixel::pictures(task)?), failure))
 }
 
 impl Case<'_> {

@@ -1,6 +1,7 @@
 //! `proctor judge`: marks what was rendered. A stage of its own: it reads a run, and can be done again.
 
 mod agreeing;
+mod blind;
 mod vision;
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use clap::Args;
+use proctor_judge::human::Rater;
 use proctor_judge::pixel::{Reference, Settings, Standing, Verdict};
 use proctor_judge::pixel::{judge as judge_trial, look, pictures};
 use proctor_judge::{Failure as NoPicture, JudgeError};
@@ -33,6 +35,8 @@ Examples:
   proctor judge runs/first
   proctor judge runs/first --tasks tasks/samples -j 4
   proctor judge runs/first --judge openai/gpt-5.5 --repeat 3 --order-swap
+  proctor judge runs/first --export-blind for-raters --sample 50
+  proctor judge runs/first --import-blind for-raters --rater ann
   proctor judge runs/first --agreement
 
 Writes verdict.json and score.json of every trial that has an outcome. What was judged before from the same pictures and
@@ -56,7 +60,29 @@ pub(crate) struct JudgeArgs {
     /// Say how far the judges agree that have marked this run, instead of judging
     #[arg(long)]
     agreement: bool,
-    /// Print a line of JSON per trial, or the agreement as JSON
+    /// Write a folder for people to judge: pictures in a mixed order, without a word on whose work they are, a page that shows
+    /// them, and a sheet to fill in. The key stays in the run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["agreement", "import_blind"], help_heading = "People")]
+    export_blind: Option<PathBuf>,
+    /// What the items are mixed by
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "export_blind", help_heading = "People")]
+    seed: u64,
+    /// Draw so many items
+    #[arg(long, value_name = "N", requires = "export_blind", help_heading = "People")]
+    sample: Option<NonZeroUsize>,
+    /// Take over the sheet of such a folder as the marks of the judge `human-NAME`
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with = "agreement",
+        requires = "rater",
+        help_heading = "People"
+    )]
+    import_blind: Option<PathBuf>,
+    /// Who filled it in
+    #[arg(long, value_name = "NAME", requires = "import_blind", help_heading = "People")]
+    rater: Option<Rater>,
+    /// Print a line of JSON per trial, or what else is told as JSON
     #[arg(long)]
     json: bool,
     /// File with more providers
@@ -105,6 +131,12 @@ impl FromStr for Judge {
 pub(crate) async fn run(args: &JudgeArgs, environment: &Environment) -> Result<ExitCode, Failure> {
     if args.agreement {
         return agreeing::run(args);
+    }
+    if let Some(to) = &args.export_blind {
+        return blind::export(args, to);
+    }
+    if let (Some(from), Some(rater)) = (&args.import_blind, &args.rater) {
+        return blind::import(args, from, rater);
     }
     match &args.judge {
         Judge::Pixel => by_pixels(args),
