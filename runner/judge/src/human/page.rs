@@ -65,18 +65,14 @@ fn section(it: &Shown<'_>) -> String {
             "<figure><figcaption>{title}</figcaption><a href=\"pictures/{file}\"><img loading=\"lazy\" src=\"pictures/{file}\" alt=\"{title} of {name}\"></a></figure>\n"
         )
     };
-    let points: String = it
-        .task
-        .hidden
-        .annotations
-        .scoring_points
-        .iter()
-        .map(|point| {
-            let cells = [&point.id, point.kind.as_str(), &point.description, &point.evidence];
-            let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-            format!("<tr>{cells}</tr>\n")
-        })
-        .collect();
+    let mut points = String::new();
+    for point in &it.task.hidden.annotations.scoring_points {
+        points.push_str("<tr>");
+        for cell in [point.id.as_str(), point.kind.as_str(), &point.description, &point.evidence] {
+            points.extend(["<td>", &escaped(cell), "</td>"]);
+        }
+        points.push_str("</tr>\n");
+    }
     format!(
         "<section id=\"{name}\">\n<h2>{name}</h2>\n<p><strong>Instruction:</strong> {}</p>\n<div class=\"pictures\">\n{}{}{}</div>\n\
          <table>\n<tr><th>point</th><th>kind</th><th>must hold</th><th>to be seen</th></tr>\n{points}</table>\n\

@@ -88,7 +88,7 @@ impl Sheet {
         }
         let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            let line = bytes[..error.valid_up_to()].iter().filter(|it| **it == b'\n').count() as u64 + 1;
+            let line = bytes[..error.valid_up_to()].split(|it| *it == b'\n').count() as u64;
             wrong(line, None, "it is not UTF-8; save the sheet as CSV in UTF-8".to_owned())
         })?;
         let head = text.lines().next().unwrap_or_default();
