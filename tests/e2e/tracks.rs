@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use nix::sys::signal::Signal;
 use proctor_store::RunDir;
 use proctor_traces::{ArtifactState, Ending, EventKind, ExchangeEnd, ModelCause};
 use tempfile::TempDir;
@@ -145,6 +146,34 @@ fn an_answer_that_is_late_is_none() {
     assert!(trial.outcome.overrun_ms.is_some_and(|ms| ms >= 0) && trial.outcome.timing.agent_ms.0 >= 700);
     let [exchange] = trial.exchanges().try_into().unwrap();
     assert_eq!((exchange.end, exchange.status), (ExchangeEnd::Deadline, None));
+}
+
+#[test]
+fn trials_without_a_room_run_side_by_side_though_there_is_one_room() {
+    let package = package(&saying(&fenced(GRAPH), "delay = \"4s\""));
+    let trials = native(&package).args(["--no-render", "--attempts", "3"]).go().with_code(0).trials();
+    let began = trials.iter().filter_map(|it| it.outcome.started_at).max();
+    let ended = trials.iter().filter_map(|it| it.outcome.frozen_at).min();
+    assert!(trials.len() == 3 && began.unwrap() < ended.unwrap());
+}
+
+#[test]
+fn a_question_that_is_under_way_is_cancelled_with_the_run_and_asked_anew() {
+    let slow = package(&saying(&fenced(GRAPH), "delay = \"60s\""));
+    let run = native(&slow).args(["--no-render"]);
+    let mut live = run.start();
+    let trial = run.out().join(format!("trials/vao/{TASK}/native-script/1"));
+    let asked = |_: &Run| {
+        let trace = fs::read_to_string(trial.join("tries/1/trace.jsonl"));
+        trace.is_ok_and(|text| text.contains("model_request"))
+    };
+    assert!(live.wait_for(asked).is_none(), "{}", live.stderr());
+    live.signal(Signal::SIGINT);
+    live.wait_for(|run| run.stderr().contains("no new trials"));
+    live.signal(Signal::SIGINT);
+    assert!(live.end().with_code(130).trials().is_empty(), "a cancelled trial has no outcome");
+    let record = fs::read_to_string(trial.join("tries/1/try.json")).unwrap();
+    assert!(record.contains("\"cancelled\""), "{record}");
 }
 
 #[test]

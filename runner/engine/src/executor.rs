@@ -1,4 +1,4 @@
-//! Who carries out one try. The engine has one executor, which opens rooms ([`crate::Host`]); tests and benchmarks of
+//! Who carries out one try. The engine has one executor ([`crate::Host`]), which opens rooms for agents and asks models alone; tests and benchmarks of
 //! everything around it have others.
 
 use std::sync::Arc;
