@@ -1,5 +1,5 @@
-//! Who carries out one try. The engine has one executor ([`crate::Host`]), which opens rooms for agents and asks models alone; tests and benchmarks of
-//! everything around it have others.
+//! Who carries out one try. The engine has one executor ([`crate::Host`]), which opens rooms for agents and asks models alone;
+//! tests and benchmarks of everything around it have others.
 
 use std::sync::Arc;
 
