@@ -186,6 +186,31 @@ fn a_script_that_calls_itself_comes_to_an_end() {
 
 /// In a square of its length, 200 kB of any of these would take minutes.
 #[test]
+fn a_program_that_makes_much_of_little_is_read_like_any_other() {
+    let steps = [
+        "a = a + a",
+        "a = a / a",
+        "a = f'{a}{a}{a}{a}'",
+        "a = '%s%s' % (a, a)",
+        "a = '{}{}'.format(a)",
+        "a = os.path.join(a, a)",
+        "a, b = b, a + b",
+        "a += a",
+        "b = [a, a]\na = b + b",
+        "a = a.replace('x', a) + a",
+    ];
+    for step in steps {
+        let lines = vec![step; 200].join("\n");
+        let code = format!("a = 'x'\nb = 'y'\n{lines}\nopen(a)\nopen('artifact.html', 'w').write(a)");
+        let wide: String = (0..5_000).fold(code.clone(), |code, at| code + &format!("\nc{at} = a"));
+        for code in [code, wide] {
+            let labelled = everywhere(&code).classify();
+            assert_eq!(labelled.len(), 11);
+        }
+    }
+}
+
+#[test]
 fn long_texts_are_read_in_one_go() {
     let shapes = [
         "echo a b c | grep x && cat TASK.md\n",

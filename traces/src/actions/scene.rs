@@ -58,6 +58,13 @@ impl Scene {
         self.budget > 0
     }
 
+    /// Pays for work on that many bytes; whether there was enough.
+    pub(crate) fn spend_on(&mut self, bytes: usize) -> bool {
+        let steps = u32::try_from(bytes / 256).unwrap_or(u32::MAX);
+        self.budget = self.budget.saturating_sub(steps);
+        self.budget > 0
+    }
+
     pub(crate) fn note(&mut self, fact: Fact, evidence: &str) {
         self.facts.note(fact, evidence);
     }

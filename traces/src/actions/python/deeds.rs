@@ -69,7 +69,7 @@ impl Reader<'_, '_> {
                     all.strs = receiver
                         .strs
                         .iter()
-                        .map(|it| blank(it, given.first().map(|it| it.val.first())))
+                        .map(|it| self.built(blank(it, given.first().map(|it| it.val.first()))))
                         .collect();
                 } else {
                     all.strs.clear();
@@ -103,7 +103,7 @@ impl Reader<'_, '_> {
                 return if given.is_empty() { receiver } else { path };
             }
             "join" if name == "os.path.join" => {
-                let path = given.iter().map(|it| it.val.first()).collect::<Vec<_>>().join("/");
+                let path = self.built(given.iter().map(|it| it.val.first()).collect::<Vec<_>>().join("/"));
                 return Val { varies: all.varies, ..self.literal(&path, false) };
             }
             "append_child" | "exit" | "Figure" => {}

@@ -4,7 +4,7 @@ use super::calls::Deed;
 use super::lex::Token;
 use super::read::{DEEPEST, Reader};
 use super::tokens::{close, names, sliced_area, split, top_level};
-use super::value::{Val, percent};
+use super::value::{Val, percent, within_cap};
 use crate::actions::ledger::extension;
 use crate::actions::programs::Arg;
 use crate::actions::scene::is_picture;
@@ -78,12 +78,12 @@ impl Reader<'_, '_> {
                     last.pixels = false;
                 }
                 Some("+") if !last.strs.is_empty() && !val.strs.is_empty() && last.items.is_empty() => {
-                    let both = format!("{}{}", last.first(), val.first());
+                    let both = self.built(format!("{}{}", last.first(), val.first()));
                     last.join(&val);
                     last.strs = vec![both];
                 }
                 Some("/") if !last.strs.is_empty() && !val.strs.is_empty() => {
-                    let both = format!("{}/{}", last.first().trim_end_matches('/'), val.first());
+                    let both = self.built(format!("{}/{}", last.first().trim_end_matches('/'), val.first()));
                     let found = self.literal(&both, false);
                     last.join(&val);
                     last.join(&found);
@@ -92,7 +92,7 @@ impl Reader<'_, '_> {
                 Some("%") if !last.strs.is_empty() => {
                     let value = val.strs.first().cloned();
                     let filled: Vec<String> =
-                        last.strs.iter().map(|it| percent(it, value.as_deref())).collect();
+                        last.strs.iter().map(|it| self.built(percent(it, value.as_deref()))).collect();
                     last.join(&Val { strs: Vec::new(), ..val });
                     let found = self.literal(filled.first().map_or("", String::as_str), false);
                     last.join(&Val { strs: Vec::new(), ..found });
@@ -164,7 +164,12 @@ impl Reader<'_, '_> {
             Token::Name(first) => {
                 at += 1;
                 name.clone_from(first);
-                self.vars.get(first).cloned().unwrap_or_default()
+                let weight = self.vars.get(first).map_or(0, Val::weight);
+                if self.run.scene.spend_on(weight) {
+                    self.vars.get(first).cloned().unwrap_or_default()
+                } else {
+                    Val::default()
+                }
             }
             Token::Op("[") => {
                 let end = close(tokens, at);
@@ -288,6 +293,13 @@ impl Reader<'_, '_> {
         out
     }
 
+    /// A text that was put together: cut where it is too long, and paid for by its length, so that a program that makes
+    /// much of little is not read for longer than any other.
+    pub(super) fn built(&mut self, text: String) -> String {
+        self.run.scene.spend_on(text.len());
+        within_cap(text)
+    }
+
     /// A string: what file it names, if it names one.
     pub(super) fn literal(&mut self, text: &str, formatted: bool) -> Val {
         if text.len() > 300 || text.contains('\n') {
@@ -296,7 +308,7 @@ impl Reader<'_, '_> {
         let mut val = Val::default();
         if formatted {
             let (strs, varies) = self.fill(text);
-            val.strs = strs;
+            val.strs = strs.into_iter().map(|it| self.built(it)).collect();
             val.varies = varies;
         } else {
             val.strs.push(text.to_owned());
@@ -346,6 +358,7 @@ impl Reader<'_, '_> {
             all = all
                 .iter()
                 .flat_map(|head| values.iter().map(move |it| format!("{head}{it}")))
+                .map(within_cap)
                 .take(Val::MOST_STRS)
                 .collect();
             rest = tail;

@@ -29,6 +29,14 @@ pub(super) struct Val {
 impl Val {
     pub(super) const MOST_STRS: usize = 4;
     pub(super) const MOST_ITEMS: usize = 96;
+    /// Longest text that is put together, in bytes.
+    pub(super) const LONGEST: usize = 64 << 10;
+
+    /// What a copy of it costs, in bytes.
+    pub(super) fn weight(&self) -> usize {
+        let items = self.items.iter().map(|it| it.text.len());
+        self.strs.iter().map(String::len).chain(items).sum()
+    }
 
     pub(super) fn of_str(text: String) -> Self {
         Self { strs: vec![text], ..Self::default() }
@@ -69,11 +77,20 @@ impl Val {
     }
 }
 
+/// A text, cut where it is longer than any that is put together.
+pub(super) fn within_cap(mut text: String) -> String {
+    if text.len() > Val::LONGEST {
+        let end = (0..=Val::LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+    }
+    text
+}
+
 /// `a %d b` with a value put in, or a star.
 pub(super) fn percent(text: &str, value: Option<&str>) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('%') {
+    while let Some((before, after)) = rest.split_once('%').filter(|_| out.len() <= Val::LONGEST) {
         out.push_str(before);
         let spec: String = after.chars().take_while(|c| c.is_ascii_digit() || ".-+ ".contains(*c)).collect();
         let tail = &after[spec.len()..];
@@ -99,7 +116,7 @@ pub(super) fn percent(text: &str, value: Option<&str>) -> String {
 pub(super) fn blank(text: &str, value: Option<&str>) -> String {
     let mut out = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
+    while let Some((before, after)) = rest.split_once('{').filter(|_| out.len() <= Val::LONGEST) {
         out.push_str(before);
         out.push_str(value.filter(|it| !it.is_empty()).unwrap_or("*"));
         rest = after.split_once('}').map_or("", |(_, tail)| tail);
