@@ -4,11 +4,12 @@
 //! A runner can be killed between any two steps here, so each leaves something that the next can tell: a folder has its
 //! owner in it, or nothing that counts.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use nix::fcntl::{Flock, FlockArg};
 use tempfile::TempDir;
 
 use crate::{Holder, StoreError, remove_tree};
@@ -26,6 +27,7 @@ const ATTEMPTS: u32 = 64;
 pub fn owned_folder(parent: &Path, owner: &Holder) -> Result<TempDir, StoreError> {
     let make = || -> io::Result<TempDir> {
         fs::create_dir_all(parent)?;
+        let _quiet = undisturbed(parent);
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
         let unsigned = folder.path().join(UNSIGNED);
         // Some of these folders are mounted into rooms, where the name of this machine is nobody's business.
@@ -56,12 +58,22 @@ pub fn remove_orphans(parent: &Path) -> Result<(), StoreError> {
             None => {
                 // Its owner was killed before it was signed, or when all else had been removed. If one is just about to
                 // sign it, that fails and it makes another. What holds anything else is not ours, and stays.
+                let _quiet = undisturbed(parent);
+                if path.join(OWNER).exists() {
+                    continue;
+                }
                 let _ = fs::remove_file(path.join(UNSIGNED));
                 let _ = fs::remove_dir(&path);
             }
         }
     }
     Ok(())
+}
+
+/// While this is held, nobody takes a folder that is just being made for one that was left behind. Where a file system knows no
+/// locks, trying again has to do.
+fn undisturbed(parent: &Path) -> Option<Flock<File>> {
+    Flock::lock(File::open(parent).ok()?, FlockArg::LockExclusive).ok()
 }
 
 /// Of several who remove a folder at once the last to give it a name of its own does; the others find nothing any more.
