@@ -16,6 +16,7 @@ mod metrics;
 mod overrun;
 mod reading;
 mod rendering;
+mod service;
 #[path = "../accounting/sessions.rs"]
 #[expect(clippy::unwrap_used, reason = "the tests use it too")]
 mod sessions;
@@ -52,7 +53,7 @@ struct Arguments {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "trials,overrun,rendering,campaign,reading,traces,behaviour,metrics"
+        default_value = "trials,overrun,rendering,service,campaign,reading,traces,behaviour,metrics"
     )]
     only: Vec<Part>,
     /// Trials of a turn
@@ -77,6 +78,7 @@ enum Part {
     Trials,
     Overrun,
     Rendering,
+    Service,
     Campaign,
     Reading,
     Traces,
@@ -112,6 +114,7 @@ async fn run(arguments: &Arguments) -> Outcome<()> {
             Part::Trials => trials::measure(&bench, arguments.turns, arguments.trials, &mut report).await?,
             Part::Overrun => overrun::measure(&bench, &mut report).await?,
             Part::Rendering => rendering::measure(&bench, arguments.renderings, &mut report).await?,
+            Part::Service => service::measure(&bench, &mut report).await?,
             Part::Campaign => campaign::measure(&bench, arguments.turns, &mut report).await?,
             Part::Metrics => {
                 metrics::measure(&bench, &arguments.python, arguments.renderings, &mut report)?;

@@ -46,7 +46,7 @@ const BROWSER: &[&str] = &[
 
 pub(crate) async fn measure(bench: &Bench, renderings: u32, report: &mut Report) -> Outcome<()> {
     let tasks = bench.packages()?;
-    let renderer = renderer(bench)?;
+    let renderer = renderer(bench, 1)?;
     let measured = async {
         for mode in RenderMode::ALL {
             let mut of_mode = tasks.iter().filter(|task| task.mode() == mode);
@@ -63,7 +63,8 @@ pub(crate) async fn measure(bench: &Bench, renderings: u32, report: &mut Report)
     measured
 }
 
-fn renderer(bench: &Bench) -> Outcome<Renderer> {
+/// A renderer of so many artifacts at a time.
+pub(crate) fn renderer(bench: &Bench, concurrency: usize) -> Outcome<Renderer> {
     let scratch = bench.folder("r-")?;
     let options = RendererOptions {
         image: bench.image.clone(),
@@ -71,7 +72,7 @@ fn renderer(bench: &Bench) -> Outcome<Renderer> {
         user: User { uid: 1000, gid: 1000 },
         scratch,
         limits: RendererOptions::default_limits(2),
-        concurrency: 1,
+        concurrency,
     };
     Ok(Renderer::new(Arc::new(bench.sandbox.clone()), options))
 }
@@ -173,7 +174,7 @@ async fn tool(
 }
 
 /// What a solver would do to see its artifact, in a container of its own.
-async fn preview(bench: &Bench, task: &Task) -> Outcome<(Duration, Digest)> {
+pub(crate) async fn preview(bench: &Bench, task: &Task) -> Outcome<(Duration, Digest)> {
     let folder = bench.folder("tool-")?;
     fs::copy(&task.hidden.target_program, folder.join(task.mode().artifact_name()))?;
     let command = render_command(task.mode(), &task.render);
@@ -190,10 +191,10 @@ async fn preview(bench: &Bench, task: &Task) -> Outcome<(Duration, Digest)> {
 }
 
 /// A container that waits, for browsers to be started in.
-struct Idle(String);
+pub(crate) struct Idle(String);
 
 impl Idle {
-    async fn start(docker: &Docker, image: &str, folder: &Path) -> Outcome<Self> {
+    pub(crate) async fn start(docker: &Docker, image: &str, folder: &Path) -> Outcome<Self> {
         let body = ContainerCreateBody {
             image: Some(image.to_owned()),
             cmd: Some(["sleep", "3600"].map(str::to_owned).into()),
@@ -221,13 +222,13 @@ impl Idle {
         }
     }
 
-    async fn remove(&self, docker: &Docker) -> Outcome<()> {
+    pub(crate) async fn remove(&self, docker: &Docker) -> Outcome<()> {
         let options = RemoveContainerOptionsBuilder::new().force(true).build();
         Ok(docker.remove_container(&self.0, Some(options)).await?)
     }
 
     /// A page by a browser that is started for it.
-    async fn screenshot(
+    pub(crate) async fn screenshot(
         &self,
         docker: &Docker,
         folder: &Path,

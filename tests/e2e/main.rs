@@ -29,6 +29,7 @@ mod more_agents;
 mod pictures;
 mod plans;
 mod preflight;
+mod rendered;
 mod replay;
 mod resume;
 mod retries;

@@ -1,5 +1,6 @@
 //! What can be typed. Nothing is resolved here.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -16,6 +17,7 @@ use crate::commands::run::RunArgs;
 use crate::commands::slurm::SlurmVerb;
 use crate::commands::status::StatusArgs;
 use crate::commands::trace::TraceVerb;
+use crate::rendering::AT_A_TIME;
 
 /// Exit codes, for `--help`.
 const EXIT_CODES: &str = "\
@@ -124,28 +126,35 @@ pub(crate) struct ModelArgs {
 const RENDER_EXAMPLES: &str = "\
 Examples:
   proctor render page.html --mode html -o page.png
-  proctor render --run runs/first --tasks tasks/samples";
+  proctor render runs/first -j 4
+  proctor render runs/first --anew --json
+
+Of a run, the artifacts of all trials that have ended are rendered. What is rendered already from the same bytes, with the same
+image and settings, is left alone. Status 1: something could not be rendered for a reason of ours; a broken artifact is a
+result, and no failure.";
 
 /// Arguments of `render`.
 #[derive(Debug, Args)]
 #[command(after_help = RENDER_EXAMPLES)]
 pub(crate) struct RenderArgs {
-    /// The artifact
-    #[arg(required_unless_present = "run", conflicts_with = "run")]
-    pub(crate) file: Option<PathBuf>,
+    /// An artifact, or the folder of a run
+    pub(crate) path: PathBuf,
     /// How it is rendered; told from the file's ending if not given (`.tex` is tikz)
-    #[arg(long, value_parser = mode)]
+    #[arg(long, value_parser = mode, help_heading = "One artifact")]
     pub(crate) mode: Option<RenderMode>,
     /// Where the picture goes; beside the artifact if not given
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = "One artifact")]
     pub(crate) output: Option<PathBuf>,
-    /// Render the artifacts of this run; what is rendered already with the same image and settings is left alone
-    #[arg(long, value_name = "DIR", requires = "tasks")]
-    pub(crate) run: Option<PathBuf>,
-    /// The task packages of the run, for their settings
-    #[arg(long, value_name = "PATH", num_args = 1.., requires = "run")]
+    /// The task packages of the run; where they were when it was started, if not given
+    #[arg(long, value_name = "PATH", num_args = 1.., help_heading = "A run")]
     pub(crate) tasks: Vec<PathBuf>,
-    /// Print the record as JSON
+    /// Artifacts rendered at a time, each in a container or a warm browser of its own
+    #[arg(short = 'j', long, value_name = "N", default_value_t = AT_A_TIME, help_heading = "A run")]
+    pub(crate) jobs: NonZeroUsize,
+    /// Render again what is rendered already
+    #[arg(long, help_heading = "A run")]
+    pub(crate) anew: bool,
+    /// Print the record as JSON; of a run a line per trial
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,6 +1,7 @@
-//! Renders what agents left: the stage after `run`, and the same code for `proctor render --run`.
+//! Renders what agents left: the stage after `run`, and the same code for `proctor render RUN`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,10 +18,33 @@ use crate::failure::Failure;
 use crate::laboratory::{Laboratory, processors};
 
 /// Artifacts rendered at a time if nobody says how many; each rendering has a container of its own.
-pub(crate) const AT_A_TIME: usize = 2;
+pub(crate) const AT_A_TIME: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// The record of a rendering, beside its picture.
 const RECORD: &str = "render.json";
+
+/// What came of the artifact of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CameOfIt {
+    /// The trial left none.
+    NoArtifact,
+    /// Another process is at it.
+    Elsewhere,
+    /// It was rendered before, from the same bytes with the same image and settings.
+    AsBefore(RenderStatus),
+    /// It was rendered now.
+    Now(RenderStatus),
+}
+
+impl CameOfIt {
+    /// The state of its rendering, where one is there.
+    pub(crate) fn status(self) -> Option<RenderStatus> {
+        match self {
+            Self::AsBefore(status) | Self::Now(status) => Some(status),
+            Self::NoArtifact | Self::Elsewhere => None,
+        }
+    }
+}
 
 /// A renderer with the sockets' folder that it needs.
 pub(crate) struct Rendering {
@@ -70,30 +94,32 @@ impl Rendering {
         Ok(self.renderer.render(job).await?)
     }
 
-    /// Renders the artifact of a finished trial into its `render/`; none if it left no artifact. What was rendered
-    /// before from the same bytes, with the same image and settings, is left as it is.
+    /// Renders the artifact of a finished trial into its `render/`. What was rendered before from the same bytes, with the
+    /// same image and settings, is left as it is, unless it is to be rendered `anew`.
     pub(crate) async fn trial(
         &self,
         folder: &TrialDir,
         outcome: &Outcome,
         task: &Task,
-    ) -> Result<Option<RenderStatus>, Failure> {
+        anew: bool,
+    ) -> Result<CameOfIt, Failure> {
         let present = outcome.artifacts.iter().find_map(|it| match it.state {
             ArtifactState::Present { digest, .. } => Some((it, digest)),
             _ => None,
         });
-        let Some((artifact, digest)) = present else { return Ok(None) };
+        let Some((artifact, digest)) = present else { return Ok(CameOfIt::NoArtifact) };
         let place = folder.render();
-        if let Some(status) = self.done_before(&place, digest, task) {
-            return Ok(Some(status));
+        let before = || self.done_before(&place, digest, task).filter(|_| !anew);
+        if let Some(status) = before() {
+            return Ok(CameOfIt::AsBefore(status));
         }
         // Of several processes that run the same plan, one renders a trial; it may have done so just now.
         let Some(_lease) = folder.lease_rendering(&self.holder, LeaseTerms::default(), &self.sightings)?
         else {
-            return Ok(None);
+            return Ok(CameOfIt::Elsewhere);
         };
-        if let Some(status) = self.done_before(&place, digest, task) {
-            return Ok(Some(status));
+        if let Some(status) = before() {
+            return Ok(CameOfIt::AsBefore(status));
         }
         let record_path = place.join(RECORD);
         let job = RenderJob {
@@ -122,7 +148,7 @@ impl Rendering {
             None => drop(std::fs::remove_file(&picture)),
         }
         write_json(&record_path, &rendering.record)?;
-        Ok(Some(rendering.status))
+        Ok(CameOfIt::Now(rendering.status))
     }
 
     /// What came of an earlier rendering of the same bytes with the same image and settings.

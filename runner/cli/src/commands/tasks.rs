@@ -102,11 +102,11 @@ async fn check_all(args: &CheckArgs, environment: &Environment) -> Result<ExitCo
         None
     } else {
         let laboratory = Laboratory::open(environment).await?;
-        Some((Rendering::new(&laboratory, environment, "check", AT_A_TIME)?, laboratory))
+        Some((Rendering::new(&laboratory, environment, "check", AT_A_TIME.get())?, laboratory))
     };
     let mut failed = false;
     let mut checked =
-        stream::iter(&tasks).map(|task| one(task, rendering.as_ref(), args.update)).buffered(AT_A_TIME);
+        stream::iter(&tasks).map(|task| one(task, rendering.as_ref(), args.update)).buffered(AT_A_TIME.get());
     while let Some(result) = checked.next().await {
         let (task, findings) = result?;
         failed |= has_errors(&findings);

@@ -295,7 +295,7 @@ fn tell(folder: &TrialDir, came_of_it: &CameOfIt, json: bool) -> Result<(), Fail
 
 /// What to do about an error, where there is one thing to do.
 fn hint(message: &str) -> &'static str {
-    if message == JudgeError::NotRendered.to_string() { "; `proctor render --run` does that" } else { "" }
+    if message == JudgeError::NotRendered.to_string() { "; `proctor render RUN` does that" } else { "" }
 }
 
 fn in_words(verdict: &Verdict) -> String {

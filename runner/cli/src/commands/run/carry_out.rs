@@ -112,7 +112,8 @@ async fn render_one(
     let task = tasks.get(id.task())?;
     let folder = run.trial(&id);
     let result = match folder.outcome() {
-        Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task).await.map(|status| {
+        Ok(Some(outcome)) => rendering.trial(&folder, &outcome, task, false).await.map(|it| {
+            let status = it.status();
             if outcome.ending == Ending::TimedOut && status == Some(RenderStatus::Rendered) {
                 // Whoever shows it may be gone.
                 let _ = recovered.send(id.clone());
