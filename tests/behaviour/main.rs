@@ -285,6 +285,40 @@ fn the_figure_shows_the_same_tasks_of_every_method_in_the_same_bytes() {
 }
 
 #[test]
+fn what_the_runner_counted_and_the_files_no_longer_tell_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = small(&dir.path().join("run"));
+    let path = run.root().to_str().unwrap();
+    let outcome = |method: &str, task: usize, calls: u64, versions: u64| {
+        let path = run.trial(&id(task, method, "1")).path().join("outcome.json");
+        let mut outcome: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        outcome["tool_calls"] = json!(calls);
+        outcome["artifacts"][0]["versions"] = json!(versions);
+        fs::write(path, outcome.to_string()).unwrap();
+    };
+    (0..4).for_each(|task| outcome("first", task, 6, 0));
+    (0..4).for_each(|task| outcome("second", task, 2, 0));
+    let versions = |report: &Value| report["methods"][0]["means"]["versions"]["value"].clone();
+    let whole = json_of(&["trace", "stats", path, "--json"]);
+    assert_eq!((&whole["problems"], versions(&whole)), (&json!([]), json!(0.0)));
+    outcome("first", 0, 9, 2);
+    outcome("first", 1, 6, 2);
+    let report = json_of(&["trace", "stats", path, "--json"]);
+    let problems = report["problems"].to_string();
+    assert!(problems.contains("0 of 2 versions") && problems.contains("6 of 9 tool calls"), "{problems}");
+    assert_eq!(report["problems"].as_array().unwrap().len(), 2, "{problems}");
+    assert_eq!(report["methods"][0]["episodes"], 4);
+    assert_eq!(report["methods"][0]["means"]["versions"]["denominator"], 2.0, "not known of two");
+    let folder = run.trial(&id(0, "first", "1")).path().to_owned();
+    let check = || proctor(&["trace", "check", folder.to_str().unwrap()]);
+    assert!(!check().status.success());
+    let text = said(&check());
+    assert!(text.contains("0 of 2 versions") && text.contains("6 of 9 tool calls"), "{text}");
+    outcome("first", 0, 6, 0);
+    assert!(check().status.success(), "{}", said(&check()));
+}
+
+#[test]
 fn a_run_without_traces_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let record = record(2, vec![method("m", "codex@1.0.0")], 1);

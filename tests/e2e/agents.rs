@@ -210,6 +210,11 @@ fn at_the_deadline_a_call_in_flight_stays_in_the_record() {
         assert!(call.input.to_string().contains("time.sleep(300)"), "{name}: {call:?}");
         let (_, result) = finished.as_ref().unwrap_or_else(|| panic!("{name}: {call:?}"));
         assert_eq!(result.status, ToolStatus::Unfinished, "{name}");
+        // Nothing that its agent did is later than its last moment, whenever that was read.
+        let agent_ms = trial.outcome.timing.agent_ms.0;
+        let last = trial.trace().into_iter().rev().take(2).map(|event| (event.offset_ms.0, event.source));
+        let cut = i64::try_from(agent_ms).unwrap();
+        assert_eq!(last.collect::<Vec<_>>(), [(cut, Source::Runner), (cut, Source::AgentStream)], "{name}");
         let record: RenderRecord = serde_json::from_slice(&trial.bytes("render/render.json")).unwrap();
         assert_eq!(record.status, RenderStatus::Rendered, "{name}: what was left is rendered all the same");
     }

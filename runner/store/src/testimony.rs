@@ -1,7 +1,7 @@
 //! Everything in a trial's folder that tells what its agent did.
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use proctor_traces::{
@@ -37,7 +37,7 @@ impl Testimony {
         let mut testimony = Self::default();
         let folder = &settled(folder);
         let (journal, stdout) = (folder.join("trace.jsonl"), folder.join("raw/stdout.jsonl"));
-        if journal.exists() {
+        if there(&journal)? {
             testimony.add(folder, &journal, Some(Format::Proctor), None)?;
             // The one agent whose printed lines hold more times than its arrivals tell, and whose session is no text.
             if head(&stdout).and_then(|bytes| Format::detect(&bytes)) == Some(Format::Opencode) {
@@ -45,14 +45,23 @@ impl Testimony {
                 testimony.asked = asked_last(folder);
             }
         } else {
-            if stdout.exists() {
+            if there(&stdout)? {
                 testimony.times = read(&stdout.with_extension("times")).ok();
                 let arrivals = testimony.times.as_deref().map(Arrivals::parse);
                 testimony.add(folder, &stdout, None, arrivals)?;
             }
         }
         let sessions = WalkDir::new(folder.join("raw/session")).sort_by_file_name().max_depth(20);
-        for entry in sessions.into_iter().flatten().filter(|it| it.file_type().is_file()) {
+        for entry in sessions {
+            let entry = match entry {
+                Ok(entry) if entry.file_type().is_file() => entry,
+                Ok(_) => continue,
+                Err(error) if error.io_error().is_some_and(|it| it.kind() == ErrorKind::NotFound) => continue,
+                Err(error) => {
+                    let path = error.path().unwrap_or(folder).to_owned();
+                    return Err(StoreError::io("reading", &path)(error.into()));
+                }
+            };
             let name = entry.file_name().to_string_lossy();
             if (name.ends_with(".jsonl") || name.ends_with(".jsonl.zst"))
                 && testimony.files.len() < Self::MOST_FILES
@@ -61,7 +70,7 @@ impl Testimony {
             }
         }
         let exchanges = folder.join("model/exchanges.jsonl");
-        if exchanges.exists() {
+        if there(&exchanges)? {
             testimony.exchanges = Some(read(&exchanges)?);
         }
         Ok(testimony)
@@ -122,8 +131,16 @@ fn asked_last(folder: &Path) -> Option<(i64, Vec<AskedCall>)> {
     Some((last.end_ms.0, asked_in_chat(&fs::read(body).ok()?)))
 }
 
+/// Whether there is something; an error if that is not to be found out.
+fn there(path: &Path) -> Result<bool, StoreError> {
+    path.try_exists().map_err(StoreError::io("reading", path))
+}
+
 /// The first lines of a file, if it is there.
 fn head(path: &Path) -> Option<Vec<u8>> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
     let mut bytes = Vec::new();
     File::open(path).ok()?.take(64 << 10).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -132,11 +149,13 @@ fn head(path: &Path) -> Option<Vec<u8>> {
 fn read(path: &Path) -> Result<Vec<u8>, StoreError> {
     let failed = StoreError::io("reading", path);
     let size = match fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        // A pipe would never end.
+        Ok(_) => return Err(failed(std::io::Error::other("it is not a plain file"))),
         Err(error) => return Err(failed(error)),
     };
     if size > Testimony::FILE_CAP {
-        return Err(failed(std::io::Error::from(std::io::ErrorKind::FileTooLarge)));
+        return Err(failed(std::io::Error::from(ErrorKind::FileTooLarge)));
     }
     fs::read(path).map_err(failed)
 }
@@ -172,6 +191,18 @@ mod tests {
             assert_eq!(trace.calls.len(), 1);
             assert_eq!(trace.calls[0].start.unwrap().ms, 1_000);
             assert_eq!(trace.sources.len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        for name in ["trace.jsonl", "raw/stdout.jsonl", "model/exchanges.jsonl"] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+            let error = Testimony::of(dir.path()).unwrap_err();
+            assert!(format!("{error:?}").contains("not a plain file"), "{error:?}");
         }
     }
 

@@ -32,7 +32,8 @@ impl<'t> Session<'t> {
 
 /// What the versions of the artifact say of the calls: `true` for the one that was at work when a version was seen, `false`
 /// for one after which long enough nothing was seen. The watcher keeps at most one version a second and stamps it when it
-/// has read it, so that of a version that follows another within that time nobody can say which call made it.
+/// has read it, so that of a version that follows another within that time nobody can say which call made it; nor of one that is seen so soon
+/// after the call before that it may be a late one of that call.
 fn changed(calls: &[Call], versions: &[ArtifactVersion]) -> HashMap<ToolCallId, bool> {
     /// From the end of a write to the stamp of the watcher, in milliseconds.
     const LATE: i64 = 120;
@@ -54,6 +55,7 @@ fn changed(calls: &[Call], versions: &[ArtifactVersion]) -> HashMap<ToolCallId, 
     for (at, (call, start, end)) in outer.iter().enumerate() {
         let next = outer.get(at + 1).map(|(_, from, _)| *from);
         let alone = latest_end <= *start && next.is_none_or(|it| it >= *end);
+        let ended_before = latest_end;
         latest_end = latest_end.max(*end);
         if !alone {
             continue;
@@ -63,7 +65,7 @@ fn changed(calls: &[Call], versions: &[ArtifactVersion]) -> HashMap<ToolCallId, 
         let before = first.checked_sub(1).and_then(|it| versions.get(it)).map_or(i64::MIN, |it| it.ms);
         let seen = versions.get(first).map_or(i64::MAX, |it| it.ms);
         if seen <= end.saturating_add(LATE).min(until.max(*end)) {
-            if seen.saturating_sub(before) > APART {
+            if seen.saturating_sub(before) > APART && seen.saturating_sub(ended_before) > LATE {
                 said.insert(call.id.clone(), true);
             }
         } else if seen > until && until.saturating_sub(*end) > QUIET && start.saturating_sub(before) > QUIET {
@@ -125,6 +127,9 @@ mod tests {
         // The second version may be that of the first call.
         assert_eq!(said(&[(0, 100), (500, 600), (1_000, 1_200)], &[50, 1_100]), [Some(true), None, None]);
         assert_eq!(said(&[(0, 900), (100, 300)], &[200]), [None, None]);
+        // The watcher may have been late with what the first call wrote.
+        assert_eq!(said(&[(0, 100), (112, 900)], &[124]), [None, None]);
+        assert_eq!(said(&[(0, 100), (112, 900)], &[400]), [None, Some(true)]);
         assert_eq!(said(&[(0, 100)], &[]), [None]);
     }
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::actions::{Action, CallActions, stated};
-use crate::{Call, Moment, Nesting, ToolStatus, Trace};
+use crate::{Call, Format, Moment, Nesting, SourceReport, ToolStatus, Trace};
 
 pub use spent::{PhaseTimes, TimeUse};
 
@@ -43,8 +43,8 @@ pub struct Behaviour {
     pub previews: u64,
     /// Calls that rendered a calibration file or a modified copy; they are in none of the three above for that.
     pub calibrations: u64,
-    /// Versions of the artifact that were seen from outside.
-    pub versions: u64,
+    /// Versions of the artifact that were seen from outside; none where nobody looked, or what was seen is lost.
+    pub versions: Option<u64>,
     /// Times that the answer was rendered, compared, and then edited.
     pub cycles: u64,
     /// Whether the answer was rendered and compared after its last edit.
@@ -69,7 +69,7 @@ impl Behaviour {
     pub fn of(trace: &Trace, labelled: &[CallActions], agent_ms: Option<u64>) -> Self {
         let told = || trace.end_ms.map(|ms| u64::try_from(ms).unwrap_or(0));
         let agent_ms = agent_ms.or_else(told).filter(|ms| *ms <= LONGEST_MS);
-        let mut it = Self { agent_ms, versions: trace.versions.len() as u64, ..Self::default() };
+        let mut it = Self { agent_ms, versions: watched(trace), ..Self::default() };
         it.inner_calls = trace.calls.iter().filter(|call| !call.is_outer()).count() as u64;
         let (mut first_write, mut first_render) = (None, None);
         for (call, actions) in trace.outer_calls().zip(labelled) {
@@ -107,6 +107,13 @@ impl Behaviour {
         self.previews += u64::from(labelled.designated.preview);
         self.calibrations += u64::from(labelled.trial_render);
     }
+}
+
+/// Versions of the artifact, if there is a whole journal: only that tells of them.
+fn watched(trace: &Trace) -> Option<u64> {
+    let is_journal = |it: &&SourceReport| it.format == Some(Format::Proctor) && it.error.is_none();
+    let journal = trace.sources.iter().find(is_journal)?;
+    (!journal.counts.torn).then_some(trace.versions.len() as u64)
 }
 
 /// When what a call did was done: its end where that is known, else its beginning.

@@ -141,7 +141,7 @@ fn every_figure_of_a_small_trace() {
             renders: 2,
             previews: 1,
             calibrations: 1,
-            versions: 1,
+            versions: Some(1),
             cycles: 1,
             first_write_ms: Some(3_400),
             first_render_ms: Some(5_000),

@@ -164,7 +164,7 @@ impl Sitting<'_> {
         outcome.tool_calls = tool_calls.load(Ordering::Relaxed);
         let (stopped, deadline, post_mortem) = worked?;
         closed?;
-        let StreamsEnd { reader, bytes } = ended
+        let StreamsEnd { mut reader, bytes } = ended
             .map_err(|_| EngineError::Broken { part: "the agent's output" })
             .and_then(|it| it)
             .during("reading the agent's output")?;
@@ -184,7 +184,12 @@ impl Sitting<'_> {
             artifact,
         );
         outcome.exit = stopped.exit();
-        recorder.event(Instant::now(), Source::Runner, EventKind::TurnFinished { usage: reader.usage });
+        // The turn ends with the agent's last moment, and so does what was cut off by that.
+        let frozen = marks.frozen.unwrap_or_else(Instant::now);
+        for kind in reader.events.drain(..) {
+            recorder.event(frozen, Source::AgentStream, kind);
+        }
+        recorder.event(frozen, Source::Runner, EventKind::TurnFinished { usage: reader.usage });
         Ok(())
     }
 

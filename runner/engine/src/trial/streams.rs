@@ -26,7 +26,7 @@ const LINE_CAP: usize = 16 << 20;
 
 /// What the streams came to.
 pub(super) struct StreamsEnd {
-    /// What the harness made of stdout.
+    /// What the harness made of stdout; its last events are not told yet, for nobody here knows when the agent ended.
     pub(super) reader: StreamEnd,
     /// Bytes on both.
     pub(super) bytes: u64,
@@ -75,7 +75,9 @@ impl Reading {
     ) -> Result<StreamsEnd, EngineError> {
         let mut stdout = Kept::create(&folder, "stdout.jsonl", "stdout.times")?;
         let mut stderr = Kept::create(&folder, "stderr.log", "stderr.times")?;
+        let mut at = Instant::now();
         while let Some(chunk) = output.recv().await {
+            at = chunk.at;
             self.bytes += chunk.bytes.len() as u64;
             if self.bytes > STREAM_CAP {
                 if let Some(passed) = self.passed.take() {
@@ -95,14 +97,10 @@ impl Reading {
                 Stream::Stderr => stderr.add(&chunk, clock, |_, _| ())?,
             }
         }
-        let at = Instant::now();
+        // What has no end came with the last that arrived.
         stdout.finish(|line| Self::tell(&mut *self.reader, &self.recorder, &self.tool_calls, line, at))?;
         stderr.finish(|_| ())?;
-        let mut end = self.reader.end();
-        for kind in end.events.drain(..) {
-            self.recorder.event(at, Source::AgentStream, kind);
-        }
-        Ok(StreamsEnd { reader: end, bytes: self.bytes })
+        Ok(StreamsEnd { reader: self.reader.end(), bytes: self.bytes })
     }
 
     fn tell(

@@ -6,7 +6,7 @@ use std::thread;
 use proctor_store::{Labels, LabelsAsked, RunDir, StoreError};
 use proctor_traces::Behaviour;
 
-use crate::row::{Row, Rows};
+use crate::row::{Ended, Row, Rows};
 
 /// More readers than this wait for each other.
 const MOST_READERS: usize = 16;
@@ -122,10 +122,33 @@ fn one<T>(run: &RunDir, row: &Row, reading: Reading, take: impl Fn(Labels) -> T)
     };
     match run.trial(&row.trial).labels(&asked) {
         Ok(None) => nothing(None),
-        Ok(Some(it)) => {
-            let problem = it.not_kept.as_ref().and_then(problem);
+        Ok(Some(mut it)) => {
+            let lost = lost(&mut it.labels.head.behaviour, ended);
+            let lost = (!lost.is_empty()).then(|| format!("{}: {}", row.trial, lost.join("; ")));
+            let problem = it.not_kept.as_ref().and_then(problem).or(lost);
             Told { taken: Some(take(it.labels)), found: it.found, problem }
         }
         Err(error) => nothing(problem(&error)),
     }
+}
+
+/// What the runner counted when the trial ended and the files that are left no longer tell. A number that rests on what is
+/// lost is none.
+fn lost(behaviour: &mut Behaviour, ended: &Ended) -> Vec<String> {
+    let mut lost = Vec::new();
+    match behaviour.versions {
+        None => lost.push(
+            "its journal is missing or torn, so that versions of the artifact are not counted".to_owned(),
+        ),
+        Some(versions) if versions < ended.versions => {
+            let all = ended.versions;
+            lost.push(format!("its journal tells of {versions} of {all} versions of the artifact"));
+            behaviour.versions = None;
+        }
+        Some(_) => {}
+    }
+    if behaviour.calls < ended.tool_calls {
+        lost.push(format!("its files tell of {} of {} tool calls", behaviour.calls, ended.tool_calls));
+    }
+    lost
 }

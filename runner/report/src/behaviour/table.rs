@@ -104,7 +104,7 @@ const FIGURES: &[Figure] = &[
     count("renders", |it| each(it.renders)),
     count("previews", |it| each(it.previews)),
     count("calibrations", |it| each(it.calibrations)),
-    count("versions", |it| each(it.versions)),
+    count("versions", |it| it.versions.and_then(each)),
     count("cycles", |it| each(it.cycles)),
     count("agent_s", |it| when(it.agent_ms)),
     count("first_write_s", |it| when(it.first_write_ms)),

@@ -147,6 +147,11 @@ fn format(text: &str) -> Result<Format, SourceError> {
 }
 
 impl Subject {
+    /// The folder of the trial, if it is one.
+    fn trial(&self) -> Option<&Path> {
+        self.paths.first().map(PathBuf::as_path).filter(|path| path.is_dir())
+    }
+
     fn read(&self) -> Result<Trace, Failure> {
         read(&self.paths, self.format)
     }
