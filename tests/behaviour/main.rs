@@ -163,7 +163,7 @@ fn a_small_run_has_the_figures_that_a_person_counts() {
     assert!(text.contains("\nfirst,false,renders,4.0,4.0,1.0,1.0,1.0\n"), "{text}");
     assert!(text.contains("\nsecond,false,first_render_s,0.0,0.0,,,\n"), "{text}");
     let printed = said(&proctor(&["trace", "stats", path]));
-    assert!(printed.contains("1 executed trials left no trace") && printed.contains("–"), "{printed}");
+    assert!(printed.contains("1 executed trial left no trace") && printed.contains("–"), "{printed}");
     assert!(printed.lines().all(|line| line.chars().count() <= 100), "{printed}");
 }
 
@@ -316,6 +316,62 @@ fn what_the_runner_counted_and_the_files_no_longer_tell_is_said() {
     assert!(text.contains("0 of 2 versions") && text.contains("6 of 9 tool calls"), "{text}");
     outcome("first", 0, 6, 0);
     assert!(check().status.success(), "{}", said(&check()));
+}
+
+#[test]
+fn a_run_that_goes_on_says_that_its_figures_are_not_final() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = small(&dir.path().join("run"));
+    let path = run.root().to_str().unwrap();
+    let picture = dir.path().join("x.svg");
+    let figure = ["trace", "figure", path, "-o", picture.to_str().unwrap()];
+    let compare = ["trace", "compare", path, "--methods", "first,second"];
+    let not_final = "7 of 8 trials have ended: the figures are not final";
+    for verb in [&["trace", "stats", path][..], &compare, &figure] {
+        assert!(!said(&proctor(verb)).contains("not final"), "all of it has ended");
+    }
+    fs::remove_file(run.trial(&id(1, "second", "1")).path().join("outcome.json")).unwrap();
+    for verb in [&["trace", "stats", path][..], &["trace", "stats", path, "--markdown"], &compare] {
+        let output = proctor(verb);
+        let printed = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
+        assert!(printed.contains(not_final), "{printed}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(not_final));
+    }
+    // A pair is one of two that have ended.
+    let compared = json_of(&[&compare[..], &["--json"]].concat());
+    assert_eq!((&compared["pairs"], &compared["tasks"]), (&json!(3), &json!(3)));
+    assert_eq!(compared["not_final"], json!(not_final));
+    let drawn = said(&proctor(&figure));
+    assert!(drawn.contains(not_final) && drawn.contains("(2 of 4 tasks)"), "{drawn}");
+    assert!(drawn.contains("1 method") || drawn.contains("2 methods"), "{drawn}");
+    assert!(fs::read_to_string(&picture).unwrap().contains(not_final));
+}
+
+#[test]
+fn what_is_written_is_whole_and_never_what_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = small(&dir.path().join("run"));
+    let path = run.root().to_str().unwrap();
+    let trial = run.trial(&id(0, "first", "1"));
+    let journal = trial.path().join("trace.jsonl");
+    let (trial, journal) = (trial.path().to_str().unwrap().to_owned(), journal.to_str().unwrap().to_owned());
+    let record = format!("{path}/run.json");
+    let before = (fs::read(&journal).unwrap(), fs::read(&record).unwrap());
+    for verb in [
+        vec!["trace", "import", &journal, "-o", &journal],
+        vec!["trace", "export", "--format", "csv", &trial, "-o", &journal],
+        vec!["trace", "stats", path, "--csv", &record],
+        vec!["trace", "compare", path, "--methods", "first,second", "--csv", &journal],
+    ] {
+        let refused = proctor(&verb);
+        assert!(said(&refused).contains("is what is read"), "{verb:?}: {}", said(&refused));
+        assert_eq!(refused.status.code(), Some(2));
+    }
+    assert_eq!(before, (fs::read(&journal).unwrap(), fs::read(&record).unwrap()));
+    for form in ["csv", "atif", "otlp", "perfetto", "parquet"] {
+        let full = proctor(&["trace", "export", "--format", form, &trial, "-o", "/dev/full"]);
+        assert_eq!(full.status.code(), Some(1), "{form}: {}", said(&full));
+    }
 }
 
 #[test]

@@ -59,4 +59,10 @@ fn labels_that_are_made_up_are_an_error_and_count_nowhere() {
     assert!(!output.status.success() && output.stdout.is_empty());
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(message.contains("`think_hard`, which is no strategy action"), "{message}");
+    // Which calls it was about, and what it said.
+    assert!(
+        message.contains("about calls 1 to 2 of 2") && message.contains(r#"ends with: {"labels": [{"#),
+        "{message}"
+    );
+    assert_eq!(output.status.code(), Some(4));
 }

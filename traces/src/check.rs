@@ -190,6 +190,22 @@ impl Trace {
             ("cached", difference.cached_input_tokens),
             ("output", difference.output_tokens),
         ];
+        // Some agents ask for more than what they tell of, as OpenCode does for a title: that is the whole difference then.
+        let is_it = |it: &&crate::ModelSpan| {
+            it.usage.is_some_and(|it| {
+                let less = |count: u64| i64::try_from(count).map_or(i64::MIN, |it| -it);
+                let counts = [it.input_tokens, it.cached_input_tokens, it.output_tokens];
+                parts.map(|(_, by)| by) == counts.map(less) && counts != [0; 3]
+            })
+        };
+        if let Some(untold) = self.exchanges.iter().find(is_it) {
+            let message = format!(
+                "the agent's count of tokens lacks one model request, #{}, which the gateway's count has",
+                untold.exchange
+            );
+            found.add(Severity::Note, "untold_request", message);
+            return;
+        }
         let odd: Vec<String> =
             parts.iter().filter(|(_, by)| *by != 0).map(|(name, by)| format!("{name} {by:+}")).collect();
         if !odd.is_empty() {
@@ -209,5 +225,62 @@ impl Findings {
 
     fn about(&mut self, call: &Call, severity: Severity, rule: &'static str, message: String) {
         self.0.push(Finding { severity, rule, message, call: Some(call.id.clone()) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SourceFile;
+
+    /// Two requests of which the agent told in `input`, `output`.
+    fn tokens(input: u64, output: u64) -> Trace {
+        let usage = |input: u64, output: u64| {
+            format!(
+                r#"{{"input_tokens":{input},"cached_input_tokens":0,"output_tokens":{output},"reasoning_tokens":0}}"#
+            )
+        };
+        let mut text = String::new();
+        for (seq, kind) in [
+            r#""source":"gateway","kind":"model_request","exchange":0,"wire":"openai_chat","model":null,"bytes":1"#.to_owned(),
+            format!(r#""source":"gateway","kind":"model_response","exchange":0,"status":200,"end":"complete","usage":{}"#, usage(7, 3)),
+            r#""source":"gateway","kind":"model_request","exchange":1,"wire":"openai_chat","model":null,"bytes":1"#.to_owned(),
+            format!(r#""source":"gateway","kind":"model_response","exchange":1,"status":200,"end":"complete","usage":{}"#, usage(1000, 50)),
+            format!(r#""source":"runner","kind":"turn_finished","usage":{}"#, usage(input, output)),
+        ]
+        .iter()
+        .enumerate()
+        {
+            text.push_str(&format!(r#"{{"seq":{seq},"at":"2026-11-30T10:00:00.000Z","offset_ms":{seq},"turn":1,{kind}}}"#));
+            text.push('\n');
+        }
+        let file = SourceFile { name: "t".into(), bytes: text.into_bytes(), format: None, arrivals: None };
+        Trace::read(&[file], None).unwrap()
+    }
+
+    #[test]
+    fn a_request_that_the_agent_does_not_tell_of_is_no_contradiction() {
+        let found = |trace: &Trace| -> Vec<(Severity, &'static str)> {
+            trace.findings().iter().map(|it| (it.severity, it.rule)).collect()
+        };
+        assert_eq!(found(&tokens(1007, 53)), []);
+        // A title.
+        assert_eq!(found(&tokens(1000, 50)), [(Severity::Note, "untold_request")]);
+        assert_eq!(found(&tokens(999, 50)), [(Severity::Warning, "tokens")]);
+        assert_eq!(found(&tokens(1007, 0)), [(Severity::Warning, "tokens")]);
+    }
+
+    #[test]
+    fn every_form_has_the_same_total_and_it_is_the_gateways() {
+        let trace = tokens(1000, 50);
+        assert_eq!(trace.usage.total(), trace.usage.gateway);
+        let atif = trace.to_atif("x");
+        assert_eq!(atif["final_metrics"]["total_prompt_tokens"], 1007);
+        assert!(
+            trace
+                .to_otlp("x")
+                .to_string()
+                .contains(r#"{"key":"gen_ai.usage.input_tokens","value":{"intValue":"1007"}}"#)
+        );
     }
 }

@@ -39,5 +39,6 @@ pub use sources::{
 };
 pub use time::{Clock, Millis, OffsetMs, Timestamp};
 pub use trace::{
-    ClockEstimate, SourceFile, SourceReport, Tally, Trace, TraceError, UsageDifference, UsageReport,
+    ClockEstimate, Parties, Party, SourceFile, SourceReport, Tally, Trace, TraceError, UsageDifference,
+    UsageReport,
 };

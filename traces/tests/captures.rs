@@ -36,7 +36,7 @@ fn join(run: &Path) -> Trace {
     if run.join("session").is_dir() {
         sessions(&run.join("session"), &mut files);
     }
-    Trace::read(&files, None).unwrap_or_else(|error| panic!("{}: {error}", run.display()))
+    Trace::of_one_session(&files, None).unwrap_or_else(|error| panic!("{}: {error}", run.display()))
 }
 
 /// A call as the table below writes it.

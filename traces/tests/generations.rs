@@ -418,3 +418,56 @@ fn a_trace_written_as_a_journal_reads_the_same() {
         );
     }
 }
+
+#[test]
+fn files_of_different_sessions_are_not_one_trace() {
+    let file = |name: &&str| SourceFile {
+        name: (*name).to_owned(),
+        bytes: fixture(name),
+        format: None,
+        arrivals: None,
+    };
+    let files = |names: &[&str]| names.iter().map(file).collect::<Vec<_>>();
+    let refused = |names: &[&str]| Trace::of_one_session(&files(names), None).unwrap_err().to_string();
+    // Those that belong together: sub-agents, and the stream of a session.
+    for together in [
+        &["codex-rollout-4", "codex-rollout-4-child"][..],
+        &["claude-transcript-2.1", "claude-agent-a1b2"],
+        &["codex-exec-3", "codex-rollout-3"],
+        &["codex-rollout-4-child"],
+    ] {
+        assert_eq!(Trace::of_one_session(&files(together), None).unwrap(), join(together), "{together:?}");
+    }
+    for (apart, named) in [
+        (&["codex-rollout-1", "codex-rollout-2"][..], "2 sessions"),
+        (&["codex-rollout-4", "claude-transcript-2.1"], "claude-code"),
+        (&["codex-rollout-4", "codex-rollout-4-child", "codex-rollout-2"], "2 sessions"),
+        (&["gemini-session", "qwen-session", "pi-session"], "3 sessions"),
+        (&["codex-exec-3", "codex-exec-3"], "only one"),
+    ] {
+        let said = refused(apart);
+        assert!(said.contains(named) && apart.iter().any(|it| said.contains(it)), "{said}");
+    }
+    let traces =
+        Trace::of_sessions(&files(&["codex-rollout-4", "codex-rollout-2", "codex-rollout-4-child"])).unwrap();
+    assert_eq!(traces, [join(&["codex-rollout-4", "codex-rollout-4-child"]), join(&["codex-rollout-2"])]);
+}
+
+#[test]
+fn a_session_resumed_into_a_new_file_is_still_one() {
+    let old = String::from_utf8(fixture("claude-transcript-1.0")).unwrap();
+    let id = old.split("\"sessionId\":\"").nth(1).unwrap().split('"').next().unwrap();
+    let resumed = old.replace(id, "resumed");
+    let file = |name: &str, text: &str| SourceFile {
+        name: name.to_owned(),
+        bytes: text.as_bytes().to_vec(),
+        format: None,
+        arrivals: None,
+    };
+    let together = Trace::of_one_session(&[file("a", &old), file("b", &resumed)], None).unwrap();
+    assert_eq!(together.calls, join(&["claude-transcript-1.0"]).calls);
+    // The same ids at other times are another session's: scripted models give the same ids to all.
+    let year = &old.split("\"timestamp\":\"").nth(1).unwrap()[..4];
+    let other = resumed.replace(&format!("\"timestamp\":\"{year}"), "\"timestamp\":\"2001");
+    assert!(Trace::of_one_session(&[file("a", &old), file("b", &other)], None).is_err());
+}

@@ -26,7 +26,8 @@ Exit codes:
   1    a failure of proctor itself
   2    bad input: arguments, task packages, a results directory that is something else
   3    something is missing: container engine, image, agent CLI, key
-  4    the run ended, but some of its trials have no valid outcome (see the table)
+  4    the run ended, but some of its trials have no valid outcome (see the table); or a model that was asked for labels or
+       marks gave no answer that can be used
   5    a check found errors
   130  stopped by the user; the same command continues";
 

@@ -13,6 +13,8 @@ use proctor_sandbox::image::ImageError;
 use proctor_store::StoreError;
 use proctor_tasks::TaskError;
 
+use crate::printing;
+
 /// Exit codes, as `proctor --help` lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -22,7 +24,7 @@ pub(crate) enum Kind {
     Input = 2,
     /// Something is missing on this machine.
     Missing = 3,
-    /// Some trials have no valid outcome.
+    /// Some trials have no valid outcome, or a model that was asked gave no answer that can be used.
     Incomplete = 4,
     /// A check found errors.
     Findings = 5,
@@ -69,6 +71,11 @@ impl Failure {
         Self::new(Kind::Missing, message)
     }
 
+    /// A model that was asked gave no answer that can be used.
+    pub(crate) fn unanswered(message: impl Into<String>) -> Self {
+        Self::new(Kind::Incomplete, message)
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -77,26 +84,21 @@ impl Failure {
     /// It and its hint in one line, for what is no failure yet.
     pub(crate) fn in_a_line(&self) -> String {
         let hint = self.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        printable(&format!("{}{hint}", self.message))
+        printing::in_a_line(&format!("{}{hint}", self.message))
     }
 
     /// Prints it to stderr.
     pub(crate) fn report(self) -> ExitCode {
         if let Some(report) = self.report {
-            eprintln!("{report:?}");
+            printing::styled(&format!("{report:?}"));
         } else {
-            eprintln!("error: {}", printable(&self.message));
+            eprintln!("error: {}", self.message);
         }
         if let Some(hint) = self.hint {
-            eprintln!("hint: {}", printable(&hint));
+            eprintln!("hint: {hint}");
         }
         self.kind.into()
     }
-}
-
-/// Without what a terminal would obey: names and foreign words may hold anything.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
 }
 
 /// An error and its causes in one line, without saying anything twice.

@@ -15,6 +15,7 @@ mod failure;
 mod laboratory;
 mod recordings;
 mod rendering;
+mod writing;
 
 use std::process::ExitCode;
 

@@ -6,6 +6,8 @@ use proctor_store::{MethodId, PointKind, Price, Rating, RunRecord, Runner, Score
 use proctor_traces::{Digest, Ending, Millis, OffsetMs, Timestamp, Usage};
 use serde::Serialize;
 
+use crate::words::{agreeing, counted};
+
 /// All planned trials of a run.
 #[derive(Clone, Debug)]
 pub struct Rows {
@@ -15,6 +17,18 @@ pub struct Rows {
     pub rows: Vec<Row>,
     /// What is wrong with the files, one line each; the trials concerned are unresolved.
     pub problems: Vec<String>,
+}
+
+impl Rows {
+    /// What to say of figures of a run that goes on: how many of its trials have ended. None once all have.
+    pub fn not_final(&self) -> Option<String> {
+        let planned = self.rows.len();
+        let ended = self.rows.iter().filter(|row| row.ended().is_some()).count();
+        let have = agreeing(ended, "has", "have");
+        (ended < planned).then(|| {
+            format!("{ended} of {} {have} ended: the figures are not final", counted(planned, "trial"))
+        })
+    }
 }
 
 /// One planned trial: a task by a method, at an attempt.

@@ -144,7 +144,8 @@ impl Sheet {
         };
         let rule: Vec<String> =
             (0..self.head.len()).map(|at| if at == 0 { ":--" } else { "--:" }.to_owned()).collect();
-        let mut text = format!("### {}\n\n{}| {} |\n", self.title, row(&self.head), rule.join(" | "));
+        let mut text =
+            format!("### {}\n\n{}| {} |\n", escaped(&self.title), row(&self.head), rule.join(" | "));
         for line in &self.lines {
             let mut cells = match line {
                 Line::Section(name) => vec![format!("**{name}**")],
@@ -192,7 +193,8 @@ pub(crate) fn wrapped(sentence: &str, indent: &str) -> String {
 
 fn wrapped_within(sentence: &str, indent: &str, width: usize) -> String {
     let (mut text, mut length) = (indent.to_owned(), indent.len());
-    for word in sentence.split(' ') {
+    // A foreign word must not begin a line of its own.
+    for word in sentence.split([' ', '\n', '\r']) {
         let size = word.chars().count();
         if length > indent.len() && length + size + 1 > width {
             text.push('\n');
@@ -208,8 +210,21 @@ fn wrapped_within(sentence: &str, indent: &str, width: usize) -> String {
     text
 }
 
-fn escaped(cell: &str) -> String {
-    cell.replace('|', "\\|").replace("-\n", "").replace('\n', " ")
+/// Foreign words as Markdown takes for words: on one line, neither a column nor a tag, code, link or picture.
+pub(crate) fn escaped(cell: &str) -> String {
+    let line = cell.replace("-\n", "").replace(['\n', '\r'], " ");
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '<' => text.push_str("&lt;"),
+            '|' | '`' | '\\' => text.extend(['\\', c]),
+            // Brackets are ours, around intervals; with a parenthesis they are a link.
+            ']' if matches!(rest.peek(), Some('(' | '[' | ':')) => text.extend(['\\', c]),
+            c => text.push(c),
+        }
+    }
+    text
 }
 
 #[cfg(test)]
@@ -231,6 +246,7 @@ mod tests {
             assert_eq!(text.matches("1525/1573").count(), 10, "{width}\n{text}");
         }
         assert_eq!(wrapped("one two", " "), " one two");
+        assert_eq!(wrapped("PROBLEM  a\nResults: b", ""), "PROBLEM  a Results: b");
     }
 
     #[test]
@@ -253,6 +269,19 @@ mod tests {
             narrow.lines().all(|line| line.chars().count() <= 40) && narrow.contains("threshold/"),
             "{narrow}"
         );
+    }
+
+    #[test]
+    fn foreign_words_are_neither_tags_nor_links() {
+        for (foreign, harmless) in [
+            ("<img src=x>", "&lt;img src=x>"),
+            ("![x](http://h/p.png)", "![x\\](http://h/p.png)"),
+            ("`rm`", "\\`rm\\`"),
+            ("a\n# head", "a # head"),
+            ("96.9 % [96.1, 97.2]", "96.9 % [96.1, 97.2]"),
+        ] {
+            assert_eq!(escaped(foreign), harmless);
+        }
     }
 
     #[test]

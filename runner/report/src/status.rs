@@ -11,7 +11,7 @@ use crate::left_out::{LeftOut, left_out};
 use crate::read::Depth;
 use crate::report::{Control, control, judge};
 use crate::row::{Row, RowState, Rows, float};
-use crate::sheet::{Line, Sheet};
+use crate::sheet::{Line, Sheet, wrapped};
 use crate::words::{agreeing, counted};
 
 /// How many of the last failures are told.
@@ -189,9 +189,11 @@ impl RunStatus {
         parts.extend(self.last_failures.iter().map(|it| {
             let at = it.at.map(|at| format!("{at} ")).unwrap_or_default();
             let message: String = it.message.chars().take(200).collect();
+            // A provider's words must not begin a line of their own.
+            let message = message.replace(['\n', '\r'], " ");
             format!("{at}{}: {}{}{message}", it.trial, it.ending, if message.is_empty() { "" } else { ": " })
         }));
-        parts.extend(self.problems.iter().map(|it| format!("PROBLEM  {it}")));
+        parts.extend(self.problems.iter().map(|it| wrapped(&format!("PROBLEM  {it}"), "")));
         parts.join("\n")
     }
 

@@ -4,7 +4,7 @@ use crate::accounting::{Basis, Cause, Class, Open, ProviderErrors, Recover};
 use crate::figures::{Figures, Mean, Rate};
 use crate::paper::SCORES;
 use crate::report::{Control, GroupReport, MethodReport, Report};
-use crate::sheet::{Line, Sheet, wrapped};
+use crate::sheet::{Line, Sheet, escaped, wrapped};
 use crate::words::{agreeing, counted};
 
 /// The three populations of scores.
@@ -40,10 +40,10 @@ impl Report {
 
     /// These tables as a Markdown document, with what must be known of the run.
     pub fn markdown_of(&self, sheets: &[Sheet]) -> String {
-        let mut parts: Vec<String> = vec![format!("## Run {}\n", self.run)];
-        parts.extend(self.alarms.iter().map(|it| format!("> **Control failed.** {it}\n")));
-        parts.extend(self.head().into_iter().map(|it| format!("{it}\n")));
-        parts.extend(self.remarks().into_iter().map(|it| format!("- {it}\n")));
+        let mut parts: Vec<String> = vec![format!("## Run {}\n", escaped(&self.run))];
+        parts.extend(self.alarms.iter().map(|it| format!("> **Control failed.** {}\n", escaped(it))));
+        parts.extend(self.head().iter().map(|it| format!("{}\n", escaped(it))));
+        parts.extend(self.remarks().iter().map(|it| format!("- {}\n", escaped(it))));
         parts.extend(sheets.iter().map(Sheet::markdown));
         parts.join("\n")
     }
@@ -63,7 +63,7 @@ impl Report {
             self.version
         )];
         if let Some(filter) = &self.filter {
-            head.push(format!("Only trials for which `{filter}` holds: E is those, not the plan."));
+            head.push(format!("Only trials for which {filter} holds: E is those, not the plan."));
         }
         head.push(match self.rules.basis {
             Basis::Judge => self.marked_by(),

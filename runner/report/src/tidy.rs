@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use proctor_store::{StoreError, write_in_pieces};
 use serde::Serialize;
 
 use crate::accounting::Verdict;
@@ -28,21 +29,31 @@ struct FigureLine<'a> {
 
 impl Report {
     /// Writes `figures.csv`, `curve.csv` and `trials.csv` into a folder.
-    pub fn write_csv(&self, folder: &Path, rows: &Rows, verdicts: &[Verdict]) -> io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let mut writer = csv::Writer::from_path(folder.join("figures.csv"))?;
+    pub fn write_csv(&self, folder: &Path, rows: &Rows, verdicts: &[Verdict]) -> Result<(), StoreError> {
+        std::fs::create_dir_all(folder).map_err(|source| StoreError::Io {
+            action: "creating",
+            path: folder.to_owned(),
+            source,
+        })?;
+        write_in_pieces(&folder.join("figures.csv"), |to| self.write_figures(to))?;
+        write_in_pieces(&folder.join("curve.csv"), |to| write_curves(&self.curves, to))?;
+        write_in_pieces(&folder.join("trials.csv"), |to| {
+            let mut writer = csv::Writer::from_writer(to);
+            for (row, verdict) in rows.rows.iter().zip(verdicts) {
+                writer.serialize(rows.fields(row, verdict))?;
+            }
+            writer.flush()
+        })
+    }
+
+    fn write_figures(&self, to: &mut dyn Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(to);
         for it in &self.methods {
             lines(&mut writer, ["", "", &it.method], it.control.is_some(), &it.figures)?;
         }
         for it in &self.groups {
             let names = [it.by.as_str(), &it.group, &it.method];
             lines(&mut writer, names, it.control.is_some(), &it.figures)?;
-        }
-        writer.flush()?;
-        write_curves(&self.curves, std::fs::File::create(folder.join("curve.csv"))?)?;
-        let mut writer = csv::Writer::from_path(folder.join("trials.csv"))?;
-        for (row, verdict) in rows.rows.iter().zip(verdicts) {
-            writer.serialize(rows.fields(row, verdict))?;
         }
         writer.flush()
     }
@@ -64,7 +75,7 @@ pub fn write_curves(curves: &[Curve], to: impl Write) -> io::Result<()> {
 }
 
 fn lines(
-    writer: &mut csv::Writer<std::fs::File>,
+    writer: &mut csv::Writer<&mut dyn Write>,
     [by, group, method]: [&str; 3],
     control: bool,
     it: &Figures,

@@ -1,7 +1,7 @@
 //! Files that are whole or absent, whatever kills us in between.
 
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -45,6 +45,31 @@ pub(crate) fn write_derived(path: &Path, bytes: &[u8]) -> Result<(), StoreError>
     let failed = |error: io::Error| StoreError::io("writing", path)(error);
     let file = temporary(path, bytes).map_err(failed)?;
     file.persist(path).map(drop).map_err(|error| failed(error.error))
+}
+
+/// Writes a file that a user asked for, in pieces, so that `path` holds all of it or what it held before. What is no plain
+/// file (a pipe, `/dev/stdout`) is written as it is, and a link stays one.
+pub fn write_in_pieces(
+    path: &Path,
+    fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let failed = |error: io::Error| StoreError::io("writing", path)(error);
+    if fs::metadata(path).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        return filled(file, fill).map(drop).map_err(failed);
+    }
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if target.is_dir() {
+        return Err(failed(io::ErrorKind::IsADirectory.into()));
+    }
+    let file = temporary(&target, b"").and_then(|file| filled(file, fill)).map_err(failed)?;
+    file.persist(&target).map(drop).map_err(|error| failed(error.error))
+}
+
+fn filled<F: io::Write>(file: F, fill: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> io::Result<F> {
+    let mut to = BufWriter::new(file);
+    fill(&mut to)?;
+    to.into_inner().map_err(io::IntoInnerError::into_error)
 }
 
 /// Writes `value` as JSON to a `path` that must not exist: of several writers exactly one succeeds, the others get
@@ -160,6 +185,27 @@ mod tests {
         let names: Vec<_> =
             fs::read_dir(dir.path()).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["outcome.json"], "no temporary file is left");
+    }
+
+    #[test]
+    fn what_could_not_be_written_in_full_leaves_what_was_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("trace.json");
+        write_in_pieces(&path, |to| to.write_all(b"whole")).unwrap();
+        let broken = write_in_pieces(&path, |to| {
+            to.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert!(broken.unwrap_err().is_disk_full());
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        // A link leads to what is written; nothing is left beside it.
+        std::os::unix::fs::symlink(&path, dir.path().join("link")).unwrap();
+        write_in_pieces(&dir.path().join("link"), |to| to.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert!(dir.path().join("link").is_symlink());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        assert!(write_in_pieces(Path::new("/dev/full"), |to| to.write_all(b"x")).is_err());
+        assert!(write_in_pieces(dir.path(), |to| to.write_all(b"x")).is_err());
     }
 
     #[test]

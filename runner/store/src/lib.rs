@@ -21,7 +21,7 @@ mod score;
 mod testimony;
 mod trial;
 
-pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_json};
+pub use atomic::{append_line, read_json, write_atomic, write_evidence, write_in_pieces, write_json};
 pub use differences::Differences;
 pub use error::{StoreError, is_disk_full};
 pub use folder::{owned_folder, remove_orphans};

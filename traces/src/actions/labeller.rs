@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::{Action, Session, session};
@@ -33,6 +33,8 @@ pub struct LabelQuestion {
     pub text: String,
     /// The calls, by the numbers that the question gives them, from 1.
     pub calls: Vec<ToolCallId>,
+    /// Which calls of the session they are, as in `calls 25 to 48 of 60`.
+    pub place: String,
 }
 
 /// An answer that cannot be used. Nothing of it is.
@@ -92,16 +94,16 @@ impl Session<'_> {
         let chunks = outer.chunks(CALLS).enumerate();
         chunks
             .map(|(at, calls)| {
+                let (first, last) = (at * CALLS + 1, at * CALLS + calls.len());
+                let place = format!("calls {first} to {last} of {}", outer.len());
                 let mut text = format!(
-                    "The designated file is `{artifact}`; the source is `source.png`. Calls {} to {} of {} follow.\n",
-                    at * CALLS + 1,
-                    at * CALLS + calls.len(),
+                    "The designated file is `{artifact}`; the source is `source.png`. Calls {first} to {last} of {} follow.\n",
                     outer.len()
                 );
                 for (number, call) in (1..).zip(calls) {
                     describe(&mut text, number, call);
                 }
-                LabelQuestion { text, calls: calls.iter().map(|it| it.id.clone()).collect() }
+                LabelQuestion { text, calls: calls.iter().map(|it| it.id.clone()).collect(), place }
             })
             .collect()
     }
@@ -150,33 +152,39 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Given {
+    #[serde(deserialize_with = "number")]
     call: usize,
     actions: Vec<String>,
 }
 
-/// The last object with labels in a reply, whatever stands around it: a model that thinks aloud corrects itself at the end.
+/// A number, or the same as text, as some models write it.
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Number(usize),
+        Text(String),
+    }
+    match Either::deserialize(from)? {
+        Either::Number(number) => Ok(number),
+        Either::Text(text) => text.trim().parse().map_err(serde::de::Error::custom),
+    }
+}
+
+/// The last whole object with labels in a reply, whatever stands around it: a model that thinks aloud corrects itself at
+/// the end. It is looked for from there, so that the time does not grow with what was thought before.
 fn labels_in(reply: &str) -> Option<Vec<Given>> {
-    /// A longer reply is none, in bytes: it would be searched again from each of its braces.
+    /// A longer reply is none, in bytes.
     const LONGEST: usize = 1 << 20;
-    /// Braces that are looked at.
-    const MOST: usize = 2_000;
+    /// Braces that are looked at, from the end. From one of them no more is read than 128 levels of nesting hold.
+    const MOST: usize = 1 << 14;
     if reply.len() > LONGEST {
         return None;
     }
-    let starts: Vec<usize> = reply.match_indices('{').map(|(at, _)| at).take(MOST).collect();
-    let mut found = None;
-    let mut past = 0;
-    for start in starts {
-        if start < past {
-            continue;
-        }
+    reply.rmatch_indices('{').take(MOST).find_map(|(start, _)| {
         let mut stream = serde_json::Deserializer::from_str(&reply[start..]).into_iter::<Answer>();
-        if let Some(Ok(answer)) = stream.next() {
-            past = start + stream.byte_offset();
-            found = Some(answer.labels);
-        }
-    }
-    found
+        Some(stream.next()?.ok()?.labels)
+    })
 }
 
 #[cfg(test)]
@@ -185,7 +193,7 @@ mod tests {
 
     fn question(calls: usize) -> LabelQuestion {
         let calls = (0..calls).map(|it| ToolCallId(format!("c{it}"))).collect();
-        LabelQuestion { text: String::new(), calls }
+        LabelQuestion { text: String::new(), calls, place: String::new() }
     }
 
     #[test]
@@ -194,6 +202,21 @@ mod tests {
         let read = question(2).read(reply).unwrap();
         assert_eq!(read[0], BTreeSet::from([Action::ReadTask, Action::CropRegions]));
         assert!(read[1].is_empty());
+    }
+
+    #[test]
+    fn the_last_word_counts_however_much_was_thought_before() {
+        let draft = r#"{"labels": [{"call": 1, "actions": ["read_task"]}]}"#;
+        let last = r#"{"labels": [{"call": "1", "actions": ["crop_regions"]}]}"#;
+        let thought = "{ a } ".repeat(5_000);
+        for reply in [
+            format!("{draft} no: {thought}{last}"),
+            format!("{thought}{draft} no: {last} { }", "{done} {\"labels\": [{\"call\": 1, "),
+        ] {
+            assert_eq!(question(1).read(&reply).unwrap(), [BTreeSet::from([Action::CropRegions])]);
+        }
+        let wrong = r#"{"labels": [{"call": "first", "actions": []}]}"#;
+        assert_eq!(question(1).read(wrong), Err(LabelReplyError::NoLabels));
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub(super) fn trajectory(trace: &Trace, name: &str) -> Value {
     let agents: BTreeSet<&str> = trace.calls.iter().filter_map(|call| call.agent.as_deref()).collect();
     let mut root = one(trace, name, None);
     let parts: Vec<Value> = agents.iter().map(|agent| one(trace, name, Some(agent))).collect();
-    let usage = trace.usage.agent().or(trace.usage.gateway);
+    let usage = trace.usage.total();
     let mut metrics = usage.map_or_else(Map::new, |usage| tokens(usage, "total_"));
     metrics.insert("total_steps".into(), json!(root["steps"].as_array().map_or(0, Vec::len)));
     root["final_metrics"] = Value::Object(metrics);

@@ -27,7 +27,7 @@ pub(super) fn export(trace: &Trace, label: &str) -> Value {
     if let Some(model) = &trace.meta.model {
         attributes.push(text("gen_ai.request.model", model));
     }
-    if let Some(usage) = trace.usage.agent().or(trace.usage.gateway) {
+    if let Some(usage) = trace.usage.total() {
         attributes.push(number("gen_ai.usage.input_tokens", usage.input_tokens));
         attributes.push(number("gen_ai.usage.output_tokens", usage.output_tokens));
         attributes.push(number("gen_ai.usage.cache_read.input_tokens", usage.cached_input_tokens));

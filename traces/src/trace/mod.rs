@@ -6,6 +6,7 @@ mod join;
 mod matching;
 mod merge;
 mod order;
+mod session;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use clock::ClockEstimate;
+pub use session::{Parties, Party};
 
 use crate::sources::{self, SourceError};
 use crate::{
@@ -68,6 +70,12 @@ pub struct UsageReport {
 }
 
 impl UsageReport {
+    /// The count that stands for the trace wherever there is one number: the gateway's, which sees every request, where there
+    /// was one; else the agent's.
+    pub fn total(&self) -> Option<Usage> {
+        self.gateway.or(self.agent())
+    }
+
     /// The agent's own count: that of its session files, which also know of messages that it did not live to print.
     pub fn agent(&self) -> Option<Usage> {
         self.session.or(self.stream)
@@ -127,9 +135,39 @@ pub enum TraceError {
         /// Why.
         source: SourceError,
     },
+    /// Files that were named together are of different sessions.
+    #[error("these are of {} sessions, and a trace is of one: {parties}", parties.0.len())]
+    Strangers {
+        /// One file of each.
+        parties: Parties,
+    },
+    /// Several files of one session are what its agent printed.
+    #[error(
+        "only one of these can be joined, as each is all that an agent printed or a trace of its own: {parties}"
+    )]
+    Streams {
+        /// The files of the session.
+        parties: Parties,
+    },
     /// There is nothing to read.
     #[error("there is no record of what the agent did")]
     Nothing,
+}
+
+/// Files that could not be read, and why.
+type Failed = Vec<(String, SourceError)>;
+
+/// Each file by itself.
+fn parsed(files: &[SourceFile]) -> (Vec<(String, Records)>, Failed) {
+    let mut read = Vec::new();
+    let mut failed = Vec::new();
+    for file in files {
+        match sources::read(&file.bytes, file.format, file.arrivals.as_ref()) {
+            Ok(records) => read.push((file.name.clone(), records)),
+            Err(error) => failed.push((file.name.clone(), error)),
+        }
+    }
+    (read, failed)
 }
 
 impl Trace {
@@ -140,14 +178,15 @@ impl Trace {
     ///
     /// `exchanges` are the lines of `model/exchanges.jsonl`, which know more of a request than the journal does.
     pub fn read(files: &[SourceFile], exchanges: Option<&[u8]>) -> Result<Self, TraceError> {
-        let mut read = Vec::new();
-        let mut failed = Vec::new();
-        for file in files {
-            match sources::read(&file.bytes, file.format, file.arrivals.as_ref()) {
-                Ok(records) => read.push((file.name.clone(), records)),
-                Err(error) => failed.push((file.name.clone(), error)),
-            }
-        }
+        let (read, failed) = parsed(files);
+        Self::of_parsed(read, failed, exchanges)
+    }
+
+    fn of_parsed(
+        read: Vec<(String, Records)>,
+        failed: Failed,
+        exchanges: Option<&[u8]>,
+    ) -> Result<Self, TraceError> {
         if read.is_empty() {
             let mut failed = failed.into_iter();
             return Err(match failed.next() {

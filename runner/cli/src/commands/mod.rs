@@ -22,11 +22,12 @@ pub(crate) mod trace;
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::printing::harmless_json;
 
 /// Prints one JSON document on a line of its own.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string(value).map_err(|error| Failure::internal(format!("writing JSON: {error}")))?;
-    println!("{text}");
+    println!("{}", harmless_json(text));
     Ok(())
 }

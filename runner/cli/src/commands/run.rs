@@ -29,7 +29,7 @@ use crate::console::LeftOut;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind};
 use crate::laboratory::{Laboratory, absolute};
-use crate::printing::quoted;
+use crate::printing::{in_a_line, quoted};
 use crate::rendering::Rendering;
 
 pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result<ExitCode, Failure> {
@@ -103,7 +103,7 @@ pub(crate) async fn run(args: Box<RunArgs>, environment: &Environment) -> Result
         print_json(&summary)?;
     } else {
         println!("{}", summary.table());
-        println!("Results: {}", shown.display());
+        println!("Results: {}", in_a_line(&shown.to_string_lossy()));
         println!("{}", next(shown, stopped, left_out, summary.unresolved()));
     }
     Ok(match (stopped, summary.unresolved()) {

@@ -15,6 +15,7 @@ use proctor_traces::{Ending, Limit};
 use tracing_subscriber::filter::LevelFilter;
 
 use self::tally::Tally;
+use crate::printing::{harmless, in_a_line};
 
 /// How often a run that nobody watches says how far it has come.
 const REPORT: Duration = Duration::from_secs(60);
@@ -247,7 +248,7 @@ impl Console {
         match &self.bars {
             Some(bars) => {
                 // A terminal that is gone shows nothing.
-                let _ = bars.println(text);
+                let _ = bars.println(harmless(text));
             }
             None => eprintln!("{text}"),
         }
@@ -344,6 +345,5 @@ fn said(ending: &Ending) -> String {
 const PLAIN: usize = 240;
 
 fn plain(message: &str) -> String {
-    let plain: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).take(PLAIN).collect();
-    plain.trim().to_owned()
+    in_a_line(message).chars().take(PLAIN).collect()
 }

@@ -19,7 +19,7 @@ pub struct Comparison {
     pub run: String,
     /// The two.
     pub methods: [String; 2],
-    /// Pairs: the same attempt at the same task by both, whatever became of them.
+    /// Pairs: the same attempt at the same task by both, once both have ended, whatever became of them.
     pub pairs: u64,
     /// Tasks of those.
     pub tasks: u64,
@@ -27,6 +27,9 @@ pub struct Comparison {
     pub sources: u64,
     /// The differences, in the order of the table.
     pub differences: Vec<Difference>,
+    /// Why the figures are not final, of a run that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_final: Option<String>,
     /// What is wrong with the files.
     pub problems: Vec<String>,
 }
@@ -153,6 +156,7 @@ pub fn comparison(
     let pairs: Vec<(&str, [Side<'_>; 2])> = sides
         .into_values()
         .filter_map(|[first, second]| Some([first?, second?]))
+        .filter(|pair| pair.iter().all(|side| side.row.ended().is_some()))
         .map(|pair| (source(pair[0].row), pair))
         .collect();
     let names: Vec<&'static str> = FIGURES.iter().map(|it| it.name).collect();
@@ -183,6 +187,7 @@ pub fn comparison(
         tasks: tasks.len() as u64,
         sources: sources.len() as u64,
         differences: differences.collect(),
+        not_final: rows.not_final(),
         problems: rows.problems.iter().chain(&behaviours.problems).cloned().collect(),
     })
 }

@@ -7,6 +7,7 @@ use proctor_traces::actions::{Action, Phase};
 use super::strategies::{End, Panel, Shown, Strategies};
 use crate::ink::{AXIS, FONT, GRID, INKED, PAPER, QUIET, Style, dark, escaped, shortened, text, ticks};
 use crate::row::float;
+use crate::words::counted;
 
 /// Room for the names of categories.
 const GUTTER: f64 = 150.0;
@@ -90,7 +91,7 @@ impl Strategies {
 
     fn subtitle(&self) -> String {
         let of = if self.candidates == self.tasks.len() {
-            format!("all {} tasks that every method left a trace of", self.tasks.len())
+            format!("all {} that every method left a trace of", counted(self.tasks.len(), "task"))
         } else {
             format!(
                 "{} of the {} tasks that every method left a trace of, drawn by category and difficulty (seed {})",
@@ -99,7 +100,8 @@ impl Strategies {
                 self.seed
             )
         };
-        format!("A row is a task, the same one in each panel: {of} · run {}", self.run)
+        let not_final = self.not_final.as_ref().map(|it| format!(" · {it}")).unwrap_or_default();
+        format!("A row is a task, the same one in each panel: {of} · run {}{not_final}", self.run)
     }
 
     fn description(&self) -> String {
@@ -160,12 +162,12 @@ impl Strategies {
             let top = y + layout.pitch * float(number as u64);
             let _ = writeln!(
                 svg,
-                "<g><title>{}: {}, {}, {:.1} min, {} calls</title>",
+                "<g><title>{}: {}, {}, {:.1} min, {}</title>",
                 escaped(&task.task),
                 escaped(&task.difficulty),
                 row.end.as_str().replace('_', " "),
                 float(row.agent_ms) / 60_000.0,
-                row.marks.len()
+                counted(row.marks.len(), "call")
             );
             layout.row(svg, (x, top), row);
             svg.push_str("</g>\n");

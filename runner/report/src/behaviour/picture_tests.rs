@@ -46,6 +46,8 @@ fn figure() -> Strategies {
         run: "r".into(),
         seed: 3,
         candidates: 2,
+        left_out: vec!["vao/three".into()],
+        not_final: None,
         tasks: vec![task("one", "chart"), task("two", "circuit")],
         panels: vec![Panel { method: "m".into(), budget_ms: 1_000_000, rows }],
         problems: Vec::new(),

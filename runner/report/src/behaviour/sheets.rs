@@ -6,10 +6,11 @@ use super::pairs::Comparison;
 use super::table::{BehaviourReport, MethodBehaviour, action_name, phase_names};
 use crate::figures::{Mean, Rate};
 use crate::report::Control;
-use crate::sheet::{Line, Sheet, wrapped};
+use crate::sheet::{Line, Sheet, escaped, wrapped};
 use crate::tables::{dash, mean_cell, percent};
+use crate::words::{agreeing, counted};
 
-/// Methods that stand side by side in the table of actions; more do not fit on a line.
+/// Methods that stand side by side in a table of actions; more do not fit on a line.
 const SIDE_BY_SIDE: usize = 5;
 
 impl BehaviourReport {
@@ -24,9 +25,9 @@ impl BehaviourReport {
 
     /// As a Markdown document.
     pub fn markdown(&self) -> String {
-        let mut parts = vec![format!("## Run {}: how the agents work\n", self.run)];
-        parts.extend(self.head().into_iter().map(|it| format!("{it}\n")));
-        parts.extend(self.problems.iter().map(|it| format!("- {it}\n")));
+        let mut parts = vec![format!("## Run {}: how the agents work\n", escaped(&self.run))];
+        parts.extend(self.head().iter().map(|it| format!("{}\n", escaped(it))));
+        parts.extend(self.problems.iter().map(|it| format!("- {}\n", escaped(it))));
         parts.extend(self.sheets().iter().map(Sheet::markdown));
         parts.join("\n")
     }
@@ -35,11 +36,17 @@ impl BehaviourReport {
         let episodes: u64 = self.methods.iter().map(|it| it.episodes).sum();
         let untraced: u64 = self.methods.iter().map(|it| it.untraced).sum();
         let mut head = vec![format!(
-            "Run {}: {episodes} episodes, which are trials executed to an end of the method's own that left a trace. Definitions: docs/behaviour.md, docs/strategy-actions.md. Brackets: 95 % intervals.",
-            self.run
+            "Run {}: {}; an episode is a trial executed to an end of the method's own that left a trace. Definitions: docs/behaviour.md, docs/strategy-actions.md. Brackets: 95 % intervals.",
+            self.run,
+            counted(episodes, "episode")
         )];
+        head.extend(self.not_final.iter().map(|it| format!("{it}.")));
         if untraced > 0 {
-            head.push(format!("{untraced} executed trials left no trace and have no part in any of this."));
+            head.push(format!(
+                "{} left no trace and {} no part in any of this.",
+                counted(untraced, "executed trial"),
+                agreeing(untraced, "has", "have")
+            ));
         }
         head
     }
@@ -116,24 +123,22 @@ impl BehaviourReport {
         );
         led.notes.push("closing: after the last call.".to_owned());
         sheets.extend([at_work, led]);
-        sheets.extend(actions(&shown));
+        sheets.extend(shown.chunks(SIDE_BY_SIDE).map(actions));
         sheets
     }
 }
 
 /// Calls per episode that carry each action, methods side by side.
-fn actions(methods: &[&MethodBehaviour]) -> Option<Sheet> {
-    if methods.is_empty() {
-        return None;
-    }
-    let names: Vec<&str> = methods.iter().take(SIDE_BY_SIDE).map(|it| it.method.as_str()).collect();
+fn actions(methods: &[&MethodBehaviour]) -> Sheet {
+    let names: Vec<&str> = methods.iter().map(|it| it.method.as_str()).collect();
     let mut sheet = Sheet::new("Calls per episode by strategy action", &[&["action"], &names[..]].concat());
     for head in sheet.head.iter_mut().skip(1) {
         *head = in_lines(head);
     }
     let cells = |name: &str| {
-        let each = methods.iter().take(SIDE_BY_SIDE);
-        each.map(|it| it.means.get(name).and_then(|it| it.value).map_or_else(dash, |it| format!("{it:.2}")))
+        methods
+            .iter()
+            .map(|it| it.means.get(name).and_then(|it| it.value).map_or_else(dash, |it| format!("{it:.2}")))
             .collect()
     };
     for phase in Phase::ALL {
@@ -144,10 +149,7 @@ fn actions(methods: &[&MethodBehaviour]) -> Option<Sheet> {
     }
     sheet.lines.push(Line::Section("No action".to_owned()));
     sheet.lines.push(Line::Cells("  Other".to_owned(), cells("other_calls")));
-    if methods.len() > SIDE_BY_SIDE {
-        sheet.notes.push(format!("{} more methods: --json, --csv.", methods.len() - SIDE_BY_SIDE));
-    }
-    Some(sheet)
+    sheet
 }
 
 /// A name in lines that leave room for the columns beside it.
@@ -207,6 +209,7 @@ impl Comparison {
     /// For a terminal.
     pub fn text(&self) -> String {
         let mut parts = vec![wrapped(&self.head(), "")];
+        parts.extend(self.not_final.iter().map(|it| wrapped(&format!("{it}."), "")));
         parts.extend(self.problems.iter().map(|it| wrapped(it, "! ")));
         parts.push(self.sheet().text());
         parts.join("\n\n")
@@ -214,13 +217,24 @@ impl Comparison {
 
     /// In Markdown.
     pub fn markdown(&self) -> String {
-        format!("{}\n\n{}", self.head(), self.sheet().markdown())
+        let mut parts = vec![escaped(&self.head())];
+        parts.extend(self.not_final.iter().map(|it| escaped(&format!("{it}."))));
+        parts.extend((!self.problems.is_empty()).then(|| {
+            let problems: Vec<String> = self.problems.iter().map(|it| format!("- {}", escaped(it))).collect();
+            problems.join("\n")
+        }));
+        parts.push(self.sheet().markdown());
+        parts.join("\n\n")
     }
 
     fn head(&self) -> String {
         format!(
-            "{} (A) and {} (B) on the same tasks: {} pairs of trials, {} tasks, {} source artifacts. A − B with 95 % intervals of the paired bootstrap, which draws source artifacts.",
-            self.methods[0], self.methods[1], self.pairs, self.tasks, self.sources
+            "{} (A) and {} (B) on the same tasks: {} of trials that have ended, {}, {}. A − B with 95 % intervals of the paired bootstrap, which draws source artifacts.",
+            self.methods[0],
+            self.methods[1],
+            counted(self.pairs, "pair"),
+            counted(self.tasks, "task"),
+            counted(self.sources, "source artifact")
         )
     }
 

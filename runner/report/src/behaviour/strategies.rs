@@ -13,6 +13,7 @@ use super::read::{Reading, labels};
 use crate::accounting::{Coverage, Verdict};
 use crate::report::control;
 use crate::row::{Row, Rows, float};
+use crate::words::{agreeing, counted};
 
 /// The data of Figure 6.
 #[derive(Clone, Debug, Serialize)]
@@ -23,6 +24,11 @@ pub struct Strategies {
     pub seed: u64,
     /// Tasks that all methods left traces of; those shown were drawn of them.
     pub candidates: usize,
+    /// Tasks of the plan that not every method left a trace of, as `suite/task`: they cannot be shown.
+    pub left_out: Vec<String>,
+    /// Why the figure is not final, of a run that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_final: Option<String>,
     /// The tasks, in the order of the rows of every panel.
     pub tasks: Vec<ShownTask>,
     /// A panel per method.
@@ -153,12 +159,10 @@ impl Strategies {
     ) -> Result<Self, NoFigure> {
         let traced = traced(run, rows);
         let methods = methods(rows, &traced, choice)?;
-        let common: Vec<&proctor_store::TaskRecord> = rows
-            .record
-            .tasks
-            .iter()
-            .filter(|task| methods.iter().all(|it| traced.contains_key(&(&*task.suite, &*task.id, *it))))
-            .collect();
+        let (common, missing): (Vec<&proctor_store::TaskRecord>, Vec<_>) =
+            rows.record.tasks.iter().partition(|task| {
+                methods.iter().all(|it| traced.contains_key(&(&*task.suite, &*task.id, *it)))
+            });
         let candidates: Vec<((String, usize, String), String)> = common
             .iter()
             .map(|it| {
@@ -179,6 +183,8 @@ impl Strategies {
             run: rows.record.name.clone(),
             seed: choice.seed,
             candidates: candidates.len(),
+            left_out: missing.into_iter().map(|it| format!("{}/{}", it.suite, it.id)).collect(),
+            not_final: rows.not_final(),
             tasks: Vec::new(),
             panels: Vec::new(),
             problems: Vec::new(),
@@ -213,6 +219,24 @@ impl Strategies {
             })
             .collect();
         Ok(it)
+    }
+
+    /// Which tasks are not among those that could be shown, in a sentence.
+    pub fn left_out_text(&self) -> Option<String> {
+        const NAMED: usize = 10;
+        let all = self.candidates + self.left_out.len();
+        let named: Vec<&str> = self.left_out.iter().take(NAMED).map(String::as_str).collect();
+        let more = self.left_out.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!named.is_empty()).then(|| {
+            format!(
+                "left out, as not every method left a trace of {}: {}{more} ({} of {})",
+                agreeing(self.left_out.len(), "it", "them"),
+                named.join(", "),
+                self.left_out.len(),
+                counted(all, "task")
+            )
+        })
     }
 
     /// A line for each action of each call; a call without an action has a line without one, and so has a trial without calls.

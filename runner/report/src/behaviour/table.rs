@@ -52,6 +52,9 @@ pub struct BehaviourReport {
     pub rules: String,
     /// Methods, in the order of the plan.
     pub methods: Vec<MethodBehaviour>,
+    /// Why the figures are not final, of a run that goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_final: Option<String>,
     /// What is wrong with the files.
     pub problems: Vec<String>,
 }
@@ -183,6 +186,7 @@ impl BehaviourReport {
             run: rows.record.name.clone(),
             rules: proctor_traces::actions::RULES.to_owned(),
             methods,
+            not_final: rows.not_final(),
             problems: rows.problems.iter().chain(&behaviours.problems).cloned().collect(),
         }
     }

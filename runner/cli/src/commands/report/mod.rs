@@ -4,7 +4,6 @@ mod contrast;
 mod pictures;
 mod rows;
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use proctor_report::{
     Grouping, Options, ProviderErrors, Recover, Report, ReportError, ScoreTable, Sheet, TableNumbers,
     agreeing, counted, draw, judge, policy_text, write_curves, write_score_tables,
 };
+use proctor_store::write_in_pieces;
 use serde_json::json;
 
 use super::print_json;
@@ -164,7 +164,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     if let Some(folder) = args.csv.as_ref().filter(|_| args.tables.is_none()) {
         let (_, verdicts) = judge(&rows, args.provider_errors.into(), args.recover.into());
-        report.write_csv(folder, &rows, &verdicts).map_err(written(folder))?;
+        report.write_csv(folder, &rows, &verdicts)?;
     }
     for path in &args.curve {
         write_curve(&report, path)?;
@@ -256,20 +256,19 @@ impl CurveFormat {
 
 fn write_curve(report: &Report, path: &Path) -> Result<(), Failure> {
     let curves = &report.curves;
-    let result = match CurveFormat::of(path)? {
-        // What is drawn lies beside the picture.
-        CurveFormat::Svg => std::fs::write(path, draw(&report.run, report.filter.as_deref(), curves))
-            .and_then(|()| write_curves(curves, File::create(path.with_extension("csv"))?)),
-        CurveFormat::Csv => File::create(path).and_then(|file| write_curves(curves, file)),
-        CurveFormat::Json => {
-            serde_json::to_vec_pretty(curves).map_err(Into::into).and_then(|text| std::fs::write(path, text))
+    match CurveFormat::of(path)? {
+        CurveFormat::Svg => {
+            let drawn = draw(&report.run, report.filter.as_deref(), curves);
+            write_in_pieces(path, |to| to.write_all(drawn.as_bytes()))?;
+            // What is drawn lies beside the picture.
+            write_in_pieces(&path.with_extension("csv"), |to| write_curves(curves, to))?;
         }
-    };
-    result.map_err(written(path))
-}
-
-fn written(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
-    move |error| Failure::input(format!("writing {}: {error}", path.display()))
+        CurveFormat::Csv => write_in_pieces(path, |to| write_curves(curves, to))?,
+        CurveFormat::Json => {
+            write_in_pieces(path, |to| serde_json::to_writer_pretty(to, curves).map_err(Into::into))?;
+        }
+    }
+    Ok(())
 }
 
 impl From<By> for Grouping {

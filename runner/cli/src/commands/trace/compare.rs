@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use proctor_report::comparison;
 
-use super::stats::{RunArgs, written};
+use super::stats::RunArgs;
 use crate::commands::print_json;
 use crate::failure::Failure;
 
@@ -52,7 +52,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         println!("{}", compared.text());
     }
     if let Some(path) = &args.csv {
-        std::fs::File::create(path).and_then(|file| compared.write_csv(file)).map_err(written(path))?;
+        args.run.write(path, |to| compared.write_csv(to))?;
     }
+    read.warn();
     Ok(ExitCode::SUCCESS)
 }

@@ -9,6 +9,7 @@ use proctor_traces::export::to_csv;
 
 use super::{ExportArgs, label, parquet, read};
 use crate::failure::Failure;
+use crate::writing::{refuse_inputs, write_from};
 
 /// The form of another tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -26,6 +27,9 @@ pub(crate) enum Form {
 }
 
 pub(super) fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.output {
+        refuse_inputs(&args.paths, path)?;
+    }
     let is_table = matches!(args.format, Form::Csv | Form::Parquet);
     let bytes = if is_table {
         let mut traces = Vec::new();
@@ -38,8 +42,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<ExitCode, Failure> {
         document(args.format, &name, &read(&args.paths, None)?)?
     };
     match &args.output {
-        Some(path) => std::fs::write(path, &bytes)
-            .map_err(|error| Failure::input(format!("writing {}: {error}", path.display())))?,
+        Some(path) => write_from(&args.paths, path, |to| to.write_all(&bytes))?,
         None => std::io::stdout().lock().write_all(&bytes).or_else(|error| match error.kind() {
             // A reader that has left has seen enough.
             std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use proctor_report::{Choice, Strategies};
+use proctor_report::{Choice, Strategies, counted};
 
-use super::stats::{RunArgs, written};
+use super::stats::RunArgs;
 use crate::failure::Failure;
 
 pub(super) const EXAMPLES: &str = "\
@@ -49,14 +49,19 @@ pub(super) fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
         eprintln!("{problem}");
     }
     let data = args.output.with_extension("csv");
-    std::fs::write(&args.output, figure.svg()).map_err(written(&args.output))?;
-    std::fs::File::create(&data).and_then(|file| figure.write_csv(file)).map_err(written(&data))?;
+    let svg = figure.svg();
+    args.run.write(&args.output, |to| to.write_all(svg.as_bytes()))?;
+    args.run.write(&data, |to| figure.write_csv(to))?;
     println!(
-        "{} and {}: {} tasks × {} methods",
+        "{} and {}: {} × {}",
         args.output.display(),
         data.display(),
-        figure.tasks.len(),
-        figure.panels.len()
+        counted(figure.tasks.len(), "task"),
+        counted(figure.panels.len(), "method")
     );
+    if let Some(said) = figure.left_out_text() {
+        println!("{said}");
+    }
+    read.warn();
     Ok(ExitCode::SUCCESS)
 }

@@ -13,6 +13,7 @@ use serde_json::Map;
 use crate::asking::{Answering, Asking, Terms};
 use crate::environment::Environment;
 use crate::failure::{Failure, chain};
+use crate::printing::in_a_line;
 
 /// Answers that could not be read are asked for again so often.
 const PARSING_RETRIES: u32 = 2;
@@ -58,19 +59,37 @@ impl Labeller {
 
     async fn answer(&self, question: &LabelQuestion) -> Result<Vec<BTreeSet<Action>>, Failure> {
         let asked = self.0.question(instructions(), vec![Part::Text(question.text.clone())]);
-        let mut wrong = String::new();
+        let place = &question.place;
+        let (mut wrong, mut last) = (String::new(), String::new());
         for _ in 0..=PARSING_RETRIES {
             let reply = self.0.ask(&asked).await;
-            let reply =
-                reply.map_err(|error| Failure::missing(format!("asking the labeller: {}", chain(&error))))?;
+            let reply = reply.map_err(|error| {
+                Failure::unanswered(format!("asking the labeller about {place}: {}", chain(&error)))
+            })?;
             match question.read(&reply.text) {
-                Ok(labels) => return Ok(labels),
-                Err(_) if reply.stop == Stop::Length => {
+                // A reply that was cut may hold a draft, and not the answer.
+                _ if reply.stop == Stop::Length => {
                     "the reply was cut at its limit of tokens".clone_into(&mut wrong);
                 }
+                Ok(labels) => return Ok(labels),
                 Err(error) => wrong = error.to_string(),
             }
+            last = reply.text;
         }
-        Err(Failure::missing(format!("the labeller's reply cannot be used: {wrong}")))
+        let message = format!(
+            "the labeller's reply about {place} cannot be used: {wrong}; it ends with: {}",
+            tail(&last)
+        );
+        Err(Failure::unanswered(message).hint("nothing of it was used; the same command asks again"))
     }
+}
+
+/// The end of a reply, where its answer should be.
+fn tail(reply: &str) -> String {
+    /// In characters.
+    const SHOWN: usize = 400;
+    let line = in_a_line(reply);
+    let skipped = line.chars().count().saturating_sub(SHOWN);
+    let mark = if skipped > 0 { "…" } else { "" };
+    format!("{mark}{}", line.chars().skip(skipped).collect::<String>())
 }

@@ -25,8 +25,11 @@ use crate::failure::Failure;
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
-  proctor trace import ~/.codex/sessions/2026/11/30/rollout-*.jsonl -o trace.jsonl
-  proctor trace import SESSION.jsonl SESSION/subagents/agent-*.jsonl -o trace.jsonl";
+  proctor trace import ~/.codex/sessions/2026/11/30/rollout-11-27-SESSION.jsonl -o trace.jsonl
+  proctor trace import SESSION.jsonl SESSION/subagents/agent-*.jsonl -o trace.jsonl
+  proctor trace import ~/.codex/sessions/2026/11/30/rollout-*.jsonl -o traces/
+
+A trace is of one session: files of several need a folder to go to, which gets a trace of each.";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -83,8 +86,8 @@ pub(crate) struct Subject {
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     subject: Subject,
-    /// Where the trace goes; `-` is stdout
-    #[arg(short, long, value_name = "FILE")]
+    /// Where the trace goes; `-` is stdout; a folder (`DIR/`) gets one trace per session
+    #[arg(short, long, value_name = "FILE|DIR/")]
     output: PathBuf,
     /// Print what was read as JSON
     #[arg(long)]
@@ -159,28 +162,23 @@ impl Subject {
 
 /// The trace of one trial, or of files that tell of one session.
 fn read(paths: &[PathBuf], format: Option<Format>) -> Result<Trace, Failure> {
-    let mut testimony = Testimony::default();
-    for path in paths {
-        if path.is_dir() {
-            if paths.len() > 1 {
-                return Err(Failure::input(format!(
-                    "{} is a folder: give one trial, or files",
-                    path.display()
-                )));
-            }
-            testimony = Testimony::of(path)?;
-            if testimony.files.is_empty() {
-                let message = format!(
-                    "{} is no folder of a trial: it has neither trace.jsonl nor raw/",
-                    path.display()
-                );
-                return Err(Failure::input(message).hint("trials are RUN/trials/SUITE/TASK/METHOD/ATTEMPT"));
-            }
-        } else {
-            testimony.files.push(file(path, format)?);
-        }
+    let Some(folder) = paths.iter().find(|path| path.is_dir()) else {
+        return Trace::of_one_session(&files(paths, format)?, None).map_err(|error| failure(&error));
+    };
+    if paths.len() > 1 {
+        return Err(Failure::input(format!("{} is a folder: give one trial, or files", folder.display())));
+    }
+    let testimony = Testimony::of(folder)?;
+    if testimony.files.is_empty() {
+        let message =
+            format!("{} is no folder of a trial: it has neither trace.jsonl nor raw/", folder.display());
+        return Err(Failure::input(message).hint("trials are RUN/trials/SUITE/TASK/METHOD/ATTEMPT"));
     }
     testimony.trace().map_err(|error| failure(&error))
+}
+
+fn files(paths: &[PathBuf], format: Option<Format>) -> Result<Vec<SourceFile>, Failure> {
+    paths.iter().map(|path| file(path, format)).collect()
 }
 
 /// A file; beside what an agent printed, `*.times` has the arrivals of its lines.
@@ -203,6 +201,14 @@ fn failure(error: &TraceError) -> Failure {
         TraceError::Source { source: SourceError::NotText { what }, .. } if what.contains("gzip") => {
             Some("unpack it first: gunzip FILE".to_owned())
         }
+        TraceError::Strangers { .. } => Some(
+            "give the files of one session; `proctor trace import FILE… -o DIR/` writes a trace of each"
+                .to_owned(),
+        ),
+        TraceError::Streams { .. } => Some(
+            "give each on its own; the printed lines of several turns, in order, are one stream: cat them"
+                .to_owned(),
+        ),
         TraceError::Source { .. } | TraceError::Nothing => None,
     };
     let failure = Failure::input(error.to_string());

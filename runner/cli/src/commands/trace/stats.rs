@@ -1,6 +1,7 @@
 //! `proctor trace stats`.
 
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use proctor_store::RunDir;
 
 use crate::commands::print_json;
 use crate::failure::Failure;
+use crate::writing::write_from;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -24,7 +26,7 @@ docs/behaviour.md says what is counted.";
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// The run
-    run: PathBuf,
+    pub(super) run: PathBuf,
     /// Work the actions out again, whatever has been kept
     #[arg(long)]
     anew: bool,
@@ -48,9 +50,25 @@ impl RunArgs {
         let (_, verdicts) = judge(&rows, ProviderErrors::Unresolved, Recover::Timeouts);
         Ok(Read { run, rows, verdicts, reading: Reading { keep: !self.no_keep, anew: self.anew } })
     }
+
+    /// Writes a file of what was read.
+    pub(super) fn write(
+        &self,
+        path: &Path,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        write_from(std::slice::from_ref(&self.run), path, fill)
+    }
 }
 
 impl Read {
+    /// Says on stderr that a run goes on, so that nobody takes its figures for the last.
+    pub(super) fn warn(&self) {
+        if let Some(said) = self.rows.not_final() {
+            eprintln!("{said}");
+        }
+    }
+
     pub(super) fn behaviours(&self) -> Result<Behaviours, Failure> {
         let behaviours = Behaviours::read(&self.run, &self.rows, self.reading);
         if behaviours.found + behaviours.made == 0 {
@@ -88,11 +106,8 @@ pub(super) fn stats(args: &StatsArgs) -> Result<ExitCode, Failure> {
         println!("{}", report.text());
     }
     if let Some(path) = &args.csv {
-        std::fs::File::create(path).and_then(|file| report.write_csv(file)).map_err(written(path))?;
+        args.run.write(path, |to| report.write_csv(to))?;
     }
+    read.warn();
     Ok(ExitCode::SUCCESS)
-}
-
-pub(super) fn written(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Failure {
-    move |error| Failure::input(format!("writing {}: {error}", path.display()))
 }

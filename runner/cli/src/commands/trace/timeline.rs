@@ -4,6 +4,8 @@ use proctor_report::counted;
 use proctor_traces::{Call, ExchangeEnd, ModelSpan, Nesting, Said, SaidKind, ToolKind, ToolStatus, Trace};
 use unicode_width::UnicodeWidthChar as _;
 
+use crate::printing::in_a_line;
+
 const WIDTH: usize = 100;
 /// Columns of time, mark and tool, and what stands behind the text.
 const HEAD: usize = 30;
@@ -71,8 +73,9 @@ fn head(trace: &Trace) -> Vec<String> {
     if !trace.exchanges.is_empty() {
         times.push(format!("{} model", seconds(i64::try_from(trace.model_time_ms()).unwrap_or(i64::MAX))));
     }
-    if let Some(usage) = trace.usage.agent().or(trace.usage.gateway) {
-        times.push(format!("{} + {} tokens", usage.input_tokens, usage.output_tokens));
+    if let Some(usage) = trace.usage.total() {
+        let by = if trace.usage.gateway.is_some() { "gateway" } else { "agent" };
+        times.push(format!("{} + {} tokens by the {by}'s count", usage.input_tokens, usage.output_tokens));
     }
     let lines = [who.join(" · "), counts.join(", "), times.join(", ")];
     let lines = lines.iter().filter(|line| !line.is_empty());
@@ -187,22 +190,9 @@ fn seconds(ms: i64) -> String {
     }
 }
 
-/// On one line, and without what a terminal would obey: controls, and marks that turn the direction of writing.
+/// On one line, harmless, and not much longer than what is shown.
 pub(super) fn printable(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len().min(1 << 10));
-    for c in text.trim().chars().take(4 * WIDTH) {
-        match c {
-            '\n' => clean.push('⏎'),
-            '\r' => {}
-            '\t' => clean.push(' '),
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => {
-                clean.push('\u{fffd}');
-            }
-            c if c.is_control() => clean.push('\u{fffd}'),
-            c => clean.push(c),
-        }
-    }
-    clean
+    in_a_line(&text.trim_start().chars().take(4 * WIDTH).collect::<String>())
 }
 
 /// Cut to `columns`, with a mark where it was cut.
