@@ -277,6 +277,8 @@ fn the_figure_shows_the_same_tasks_of_every_method_in_the_same_bytes() {
     assert!(!chosen.contains("codex-steady"));
     for (arguments, words) in [
         (vec!["-o", "x.png"], "the picture is SVG"),
+        (vec!["-o", "x.svg", "--tasks", "0"], "--tasks N, from 1"),
+        (vec!["-o", "x.svg", "--methods", "cc-slow,cc-slow"], "names `cc-slow` twice"),
         (vec!["-o", "x.svg", "--methods", "nobody"], "no method `nobody`"),
     ] {
         let refused = proctor(&[vec!["trace", "figure", path], arguments].concat());

@@ -166,6 +166,12 @@ impl From<StoreError> for Failure {
             StoreError::Io { action: "reading", source, .. } if source.kind() == ErrorKind::NotFound => {
                 Self::input(message).hint("is this the folder of a run?")
             }
+            StoreError::Io { action: "reading", source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Self::input(message).hint("whoever runs this must be allowed to read it")
+            }
+            StoreError::Io { action: "reading", source, .. } if is_about_the_path(source.kind()) => {
+                Self::input(message).hint("a run is a folder, the one with run.json in it; a trial is RUN/trials/SUITE/TASK/METHOD/ATTEMPT")
+            }
             StoreError::Io { source, .. } if is_about_the_path(source.kind()) => {
                 Self::input(message).hint("name a place in a folder that can be made and written")
             }
@@ -273,5 +279,21 @@ impl From<GatewayError> for Failure {
 impl From<RenderError> for Failure {
     fn from(error: RenderError) -> Self {
         Self::internal(chain(&error)).hint("`proctor doctor` checks the engine")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_read_is_not_told_where_to_write() {
+        let hint = |action, kind: ErrorKind| {
+            let error = StoreError::Io { action, path: "run".into(), source: kind.into() };
+            Failure::from(error).hint.unwrap_or_default()
+        };
+        assert!(hint("reading", ErrorKind::PermissionDenied).contains("allowed to read"));
+        assert!(hint("reading", ErrorKind::NotADirectory).contains("run.json"));
+        assert!(hint("writing", ErrorKind::PermissionDenied).contains("can be made and written"));
     }
 }

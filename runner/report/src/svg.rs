@@ -18,7 +18,7 @@ const BELOW: f64 = 66.0;
 const NAME_STEP: f64 = 36.0;
 
 /// Characters of a name that there is room for.
-const NAME: usize = 34;
+const NAME: usize = 28;
 /// Characters of a filter that there is room for.
 const FILTER: usize = 100;
 

@@ -117,9 +117,20 @@ fn call_line(name: &str, actions: &CallActions) -> String {
     ];
     let flags: Vec<&str> = flags.into_iter().filter_map(|(holds, name)| holds.then_some(name)).collect();
     let flags = if flags.is_empty() { String::new() } else { format!("  [{}]", flags.join(", ")) };
-    let id: String = printable(&actions.call.0).chars().take(24).collect();
+    let id = middle_cut(&printable(&actions.call.0), 24);
     let name: String = printable(name).chars().take(14).collect();
     format!("{id:<24} {name:<14} {names}{flags}")
+}
+
+/// Cut in the middle: the ids of some agents begin alike, those of others end alike.
+fn middle_cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let head = most / 3;
+    let tail = length - (most - head - 1);
+    text.chars().take(head).chain(['…']).chain(text.chars().skip(tail)).collect()
 }
 
 fn why(reason: &Reason) -> String {
@@ -142,4 +153,16 @@ fn sums(trace: &Trace, labelled: &[CallActions], stated: &[StatedActions]) -> Ve
         lines.push(format!("{:>5} stated outside of calls", stated.len()));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_begin_alike_stay_apart() {
+        let id = |last: u32| middle_cut(&format!("run_shell_command-1796000000000-{last}"), 24);
+        assert_ne!(id(17), id(18));
+        assert_eq!((id(17).chars().count(), middle_cut("call_1", 24)), (24, "call_1".to_owned()));
+    }
 }

@@ -41,6 +41,12 @@ pub(super) fn figure(args: &FigureArgs) -> Result<ExitCode, Failure> {
         let said = format!("{}: the picture is SVG", args.output.display());
         return Err(Failure::input(said).hint("end its name with .svg"));
     }
+    if args.tasks == 0 {
+        return Err(Failure::input("--tasks 0: a figure of no tasks shows nothing").hint("--tasks N, from 1"));
+    }
+    if let Some(twice) = args.methods.iter().enumerate().find(|(at, it)| args.methods[..*at].contains(it)) {
+        return Err(Failure::input(format!("--methods names `{}` twice", twice.1)));
+    }
     let read = args.run.read()?;
     let choice = Choice { tasks: args.tasks, seed: args.seed, methods: args.methods.clone() };
     let figure = Strategies::read(&read.run, &read.rows, &read.verdicts, &choice, read.reading)
