@@ -251,8 +251,8 @@ mod tests {
         .iter()
         .enumerate()
         {
-            text.push_str(&format!(r#"{{"seq":{seq},"at":"2026-11-30T10:00:00.000Z","offset_ms":{seq},"turn":1,{kind}}}"#));
-            text.push('\n');
+            let head = format!(r#"{{"seq":{seq},"at":"2026-11-30T10:00:00.000Z","offset_ms":{seq},"turn":1,"#);
+            text.extend([head.as_str(), kind, "}\n"]);
         }
         let file = SourceFile { name: "t".into(), bytes: text.into_bytes(), format: None, arrivals: None };
         Trace::read(&[file], None).unwrap()

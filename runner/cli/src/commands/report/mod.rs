@@ -12,7 +12,7 @@ use proctor_report::{
     Grouping, Options, ProviderErrors, Recover, Report, ReportError, ScoreTable, Sheet, TableNumbers,
     agreeing, counted, draw, judge, policy_text, write_curves, write_score_tables,
 };
-use proctor_store::write_in_pieces;
+use proctor_store::{StoreError, write_in_pieces};
 use serde_json::json;
 
 use super::print_json;
@@ -206,11 +206,15 @@ fn show_tables(args: &ReportArgs, report: &Report, numbers: &TableNumbers) -> Re
 fn write_into(
     args: &ReportArgs,
     name: &str,
-    write: impl FnOnce(File) -> std::io::Result<()>,
+    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
     let Some(folder) = &args.csv else { return Ok(()) };
-    let path = folder.join(name);
-    std::fs::create_dir_all(folder).and_then(|()| write(File::create(&path)?)).map_err(written(&path))
+    std::fs::create_dir_all(folder).map_err(|source| StoreError::Io {
+        action: "creating",
+        path: folder.clone(),
+        source,
+    })?;
+    Ok(write_in_pieces(&folder.join(name), write)?)
 }
 
 impl ReportArgs {

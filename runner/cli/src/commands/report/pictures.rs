@@ -214,7 +214,7 @@ fn sheet(groups: &[Group], against: Against) -> Sheet {
     sheet
 }
 
-fn write(groups: &[Group], to: std::fs::File) -> std::io::Result<()> {
+fn write(groups: &[Group], to: &mut dyn std::io::Write) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut to = std::io::BufWriter::new(to);
     writeln!(to, "method,mode,registered,rendered,open,ssim,ssim_0,psnr,mae,mse,equal")?;
