@@ -33,6 +33,8 @@ pub(crate) struct Made {
     pub(crate) provider_wait_ms: u64,
     pub(crate) tokens: [u64; 3],
     pub(crate) tool_calls: u64,
+    /// Versions of the artifact that the watcher kept.
+    pub(crate) versions: u64,
     pub(crate) last_write_ms: Option<i64>,
     pub(crate) tries: u32,
     /// Whether the agent was started at all.
@@ -50,6 +52,7 @@ impl Made {
             provider_wait_ms: 0,
             tokens: [1000, 200, 100],
             tool_calls: 7,
+            versions: 3,
             last_write_ms: None,
             tries: 1,
             started: true,
@@ -212,7 +215,7 @@ fn outcome(record: &RunRecord, trial: &TrialId, made: &Made) -> Outcome {
         artifacts: vec![ArtifactRecord {
             name: "artifact.html".into(),
             state,
-            versions: 3,
+            versions: made.versions,
             versions_skipped: 0,
         }],
         consumed: None,

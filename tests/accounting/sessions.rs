@@ -41,7 +41,9 @@ struct Writer<'d> {
     seq: u64,
     now: i64,
     end: i64,
+    exchanges: u64,
     calls: u64,
+    versions: u64,
 }
 
 impl Writer<'_> {
@@ -70,8 +72,8 @@ impl Writer<'_> {
         if self.now >= self.end {
             return false;
         }
-        self.calls += 1;
-        let exchange = self.calls;
+        self.exchanges += 1;
+        let exchange = self.exchanges;
         self.put("gateway", &json!({"kind": "model_request", "exchange": exchange, "wire": "openai_responses", "model": "large", "bytes": 9000 + 700 * exchange}));
         let thought = thinks_s * 500 + self.dice.below(thinks_s * 1000 + 1);
         self.now += i64::try_from(thought).unwrap_or(0);
@@ -82,6 +84,7 @@ impl Writer<'_> {
         let usage = json!({"input_tokens": 9000, "cached_input_tokens": 8000, "output_tokens": 400, "reasoning_tokens": 100});
         self.put("gateway", &json!({"kind": "model_response", "exchange": exchange, "status": 200, "end": "complete", "usage": usage}));
         self.now += 20;
+        self.calls += 1;
         let id = format!("call_{exchange}");
         self.put("agent_stream", &json!({"kind": "tool_started", "id": id, "name": name, "input": input}));
         self.now += i64::try_from(works_ms / 2 + self.dice.below(works_ms + 1)).unwrap_or(0);
@@ -89,6 +92,7 @@ impl Writer<'_> {
         self.now = self.now.min(self.end);
         if let (Some(text), true) = (version, over) {
             let digest = Digest::of(format!("{text}{exchange}").as_bytes());
+            self.versions += 1;
             self.put("watcher", &json!({"kind": "artifact_changed", "digest": digest, "bytes": text.len()}));
         }
         let status = if over { "ok" } else { "unfinished" };
@@ -242,6 +246,8 @@ pub(crate) struct Session {
     pub(crate) lines: String,
     /// Its calls.
     pub(crate) calls: u64,
+    /// Versions of its artifact that were seen.
+    pub(crate) versions: u64,
     /// Its time.
     pub(crate) agent_ms: u64,
     /// Whether it came to an end by itself.
@@ -256,7 +262,8 @@ pub(crate) fn session(dice: &mut Dice, habits: Habits) -> Session {
     // Some tasks take their time.
     let thinks = habits.thinks_s * (60 + dice.below(80)) / 100;
     let content = page(dice);
-    let mut it = Writer { dice, claude: habits.claude, lines: String::new(), seq: 0, now: 0, end, calls: 0 };
+    let (lines, claude) = (String::new(), habits.claude);
+    let mut it = Writer { dice, claude, lines, seq: 0, now: 0, end, exchanges: 0, calls: 0, versions: 0 };
     it.put("guest", &json!({"kind": "turn_started"}));
     let task = "# Task\n\nChange Method B at C3 in panel B from 58.2 to 62.0 and update the corresponding visible values.\n";
     let mut goes_on =
@@ -288,7 +295,7 @@ pub(crate) fn session(dice: &mut Dice, habits: Habits) -> Session {
     }
     it.put("runner", &json!({"kind": "turn_finished", "usage": null}));
     let agent_ms = u64::try_from(it.now).unwrap_or(0);
-    Session { lines: it.lines, calls: it.calls, agent_ms, done, wrote }
+    Session { lines: it.lines, calls: it.calls, versions: it.versions, agent_ms, done, wrote }
 }
 
 /// A run of `tasks` by as many methods as there are habits, with the traces of its trials.
@@ -308,7 +315,7 @@ pub(crate) fn campaign(root: &Path, tasks: usize) -> RunDir {
         } else {
             Made { artifact: session.wrote, ..Made::ended(ending) }
         };
-        let made = Made { agent_ms: session.agent_ms, tool_calls: session.calls, ..made };
+        let made = Made { agent_ms: session.agent_ms, tool_calls: session.calls, versions: session.versions, ..made };
         write(&run, &record, &trial, &made);
         fs::write(run.trial(&trial).path().join("trace.jsonl"), session.lines).unwrap();
     }
