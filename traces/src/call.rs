@@ -239,10 +239,11 @@ impl Call {
     }
 
     /// Sets what the call gave back, cut to what is kept.
-    pub(crate) fn set_output(&mut self, text: &str, bytes: u64) {
-        let kept = cut(text, ToolResult::OUTPUT_CAP);
-        kept.clone_into(&mut self.output);
+    pub(crate) fn set_output(&mut self, mut text: String, bytes: u64) {
+        let kept = cut(&text, ToolResult::OUTPUT_CAP).len();
+        self.truncated = kept < text.len();
+        text.truncate(kept);
+        self.output = text;
         self.output_bytes = bytes;
-        self.truncated = kept.len() < text.len();
     }
 }

@@ -21,6 +21,7 @@ mod shell;
 mod stated;
 mod tools;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
@@ -237,7 +238,7 @@ pub struct Reason {
     /// The action.
     pub action: Action,
     /// The rule, in words.
-    pub because: String,
+    pub because: Cow<'static, str>,
     /// What of the call it rests on.
     pub evidence: String,
 }
@@ -310,7 +311,7 @@ fn judged(call: &Call, facts: &Facts, changed: Option<bool>) -> CallActions {
     let mut reasons = Vec::new();
     for (rule, evidence) in rules::apply(facts) {
         if actions.insert(rule.action) {
-            reasons.push(Reason { action: rule.action, because: rule.because.to_owned(), evidence });
+            reasons.push(Reason { action: rule.action, because: rule.because.into(), evidence });
         }
     }
     let meant = facts.has(Fact::ChangedArtifact) && tools::took_place(call, Fact::ChangedArtifact);

@@ -43,9 +43,9 @@ fn of(said: &Said, after_writing: bool) -> Option<StatedActions> {
         SaidKind::Prompt | SaidKind::Notice | SaidKind::Raw => return None,
     };
     let mut reasons = Vec::new();
-    let mut add = |action, because: &str, words: &str| {
+    let mut add = |action, because: &'static str, words: &str| {
         let evidence = words.chars().take(QUOTED).collect();
-        reasons.push(Reason { action, because: because.to_owned(), evidence });
+        reasons.push(Reason { action, because: because.into(), evidence });
     };
     if !after_writing && let Some(words) = prose::scope(&said.text) {
         add(Action::IdentifyScope, "it says what changes or stays", words);

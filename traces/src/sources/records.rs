@@ -344,7 +344,7 @@ impl Builder {
         call.status = finish.status;
         call.exit_code = finish.exit_code.or(call.exit_code);
         let bytes = finish.bytes.unwrap_or(finish.output.len() as u64);
-        call.set_output(&finish.output, bytes);
+        call.set_output(finish.output, bytes);
         let path = call.path().map(str::to_owned);
         call.images.extend(
             finish

@@ -108,7 +108,7 @@ impl Rollout {
                 add_image(call, ViewedImage { path: image.path.or_else(|| path.clone()), ..image });
             }
             if call.output.is_empty() {
-                call.set_output(&answer.body, bytes);
+                call.set_output(answer.body.clone(), bytes);
             }
             call.truncated |= is_truncated;
         } else {
@@ -165,7 +165,7 @@ impl Rollout {
             let all = format!("{}{}", call.output, answer.body);
             let bytes = call.output_bytes.saturating_add(answer.body.len() as u64);
             let was_cut = call.truncated;
-            call.set_output(&all, bytes);
+            call.set_output(all, bytes);
             call.truncated |= was_cut;
         }
         if answer.outcome == Outcome::Over && call.returned.is_some() && call.end.is_none() {

@@ -189,7 +189,8 @@ impl Rollout {
         self.told_by_item.insert(key.to_owned());
         finish(call, told.status, told.exit_code, told.end);
         if let Some(output) = told.output {
-            call.set_output(&output, output.len() as u64);
+            let bytes = output.len() as u64;
+            call.set_output(output.into(), bytes);
         }
         if let Some(image) = told.image {
             match call.images.first_mut() {
