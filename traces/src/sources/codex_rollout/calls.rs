@@ -108,7 +108,7 @@ impl Rollout {
                 add_image(call, ViewedImage { path: image.path.or_else(|| path.clone()), ..image });
             }
             if call.output.is_empty() {
-                call.set_output(answer.body.clone(), bytes);
+                call.set_output(answer.body.to_string(), bytes);
             }
             call.truncated |= is_truncated;
         } else {
