@@ -10,7 +10,7 @@ use proctor_harnesses::{AttachedImage, Launch, LaunchRequest, OracleAnswer};
 use proctor_sandbox::{
     CONTROL_DIR, Command, KIND_LABEL, Mount, OWNER_LABEL, RUN_LABEL, RoomSpec, TRIAL_LABEL, Tmpfs, User,
 };
-use proctor_store::{TryDir, owned_folder, remove_tree};
+use proctor_store::{Holder, TryDir, owned_folder, remove_tree};
 use proctor_tasks::{Artifact, Facts, TASK_SHEET, Turn, task_md};
 use proctor_traces::{Digest, Timestamp};
 use tempfile::TempDir;
@@ -69,8 +69,7 @@ impl Prepared {
             .next()
             .ok_or(EngineError::Broken { part: "a task without turns" })?;
         let room = host.run.new_room(&host.holder)?;
-        let control = owned_folder(&host.runtime, &host.holder)?;
-        set_mode(control.path(), 0o755)?;
+        let (private, control) = control_folder(&host.runtime, &host.holder)?;
         let (workspace, home) = (room.path().join("work"), room.path().join("home"));
         for folder in [&workspace, &home] {
             fs::create_dir(folder).map_err(EngineError::io("creating", folder))?;
@@ -78,24 +77,24 @@ impl Prepared {
 
         let told = Told::new(spec, &turn, input)?;
         told.keep(evidence)?;
-        let images = told.deliver(spec, &workspace, control.path())?;
+        let images = told.deliver(spec, &workspace, &control)?;
         let launch = launch(spec, agent, &told, images, &turn)?;
         for (name, bytes) in &launch.home_files {
             write(&home.join(name), bytes)?;
         }
-        write(&control.path().join(STDIN), &launch.stdin)?;
+        write(&control.join(STDIN), &launch.stdin)?;
         give(&workspace, host.user)?;
         give(&home, host.user)?;
         Ok(Self {
             workspace,
             home,
-            control: control.path().to_owned(),
+            control,
             budget: turn.budget.unwrap_or(spec.method.budget),
             artifact: turn.artifact,
             needs_model: launch.needs_model,
             prompt: told.digest(),
             launch,
-            folders: [room, control],
+            folders: [room, private],
         })
     }
 
@@ -279,6 +278,16 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), EngineError> {
     fs::write(path, bytes).map_err(EngineError::io("writing", path))
 }
 
+/// The folder for the sockets of a room, within one that nobody but us can enter: on the host, the way to the model, and to the
+/// guest, is for nobody else. The name of the owner stays outside of the room.
+fn control_folder(runtime: &Path, holder: &Holder) -> Result<(TempDir, PathBuf), EngineError> {
+    let private = owned_folder(runtime, holder)?;
+    let control = private.path().join("c");
+    fs::create_dir(&control).map_err(EngineError::io("creating", &control))?;
+    set_mode(&control, 0o755)?;
+    Ok((private, control))
+}
+
 fn set_mode(path: &Path, mode: u32) -> Result<(), EngineError> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(EngineError::io("setting the mode of", path))
@@ -312,5 +321,15 @@ mod tests {
             assert!(name.len() < 128 && !names[..number].contains(name), "{name}");
         }
         assert!(names[0].starts_with("proctor-vao_t_m_1.1-"), "{}", names[0]);
+    }
+
+    #[test]
+    fn nobody_else_on_the_host_comes_to_the_sockets_and_the_room_does_not_see_the_owner() {
+        let runtime = tempfile::tempdir().unwrap();
+        let (private, control) = control_folder(runtime.path(), &Holder::this_process(None).unwrap()).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(private.path()), mode(&control)), (0o700, 0o755));
+        assert_eq!(fs::read_dir(&control).unwrap().count(), 0);
+        assert!(fs::read_dir(private.path()).unwrap().count() > 1, "the owner is named beside it");
     }
 }
