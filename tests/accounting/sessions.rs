@@ -315,7 +315,12 @@ pub(crate) fn campaign(root: &Path, tasks: usize) -> RunDir {
         } else {
             Made { artifact: session.wrote, ..Made::ended(ending) }
         };
-        let made = Made { agent_ms: session.agent_ms, tool_calls: session.calls, versions: session.versions, ..made };
+        let made = Made {
+            agent_ms: session.agent_ms,
+            tool_calls: session.calls,
+            versions: session.versions,
+            ..made
+        };
         write(&run, &record, &trial, &made);
         fs::write(run.trial(&trial).path().join("trace.jsonl"), session.lines).unwrap();
     }

@@ -53,6 +53,19 @@ pub enum Source {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum EventKind {
+    /// What a foreign session said of itself; the first line of a trace that was imported, and of no other.
+    Imported {
+        /// Name of the agent that wrote it.
+        agent: Option<String>,
+        /// Version of the agent's CLI.
+        version: Option<String>,
+        /// The model.
+        model: Option<String>,
+        /// Id of the session.
+        session: Option<String>,
+        /// Its working directory.
+        cwd: Option<String>,
+    },
     /// The agent had been exec'd for this turn.
     TurnStarted,
     /// A message to the agent, as its session file has it.

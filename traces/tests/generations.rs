@@ -416,6 +416,12 @@ fn a_trace_written_as_a_journal_reads_the_same() {
             (again.zero, again.turns, again.usage.agent()),
             (trace.zero, trace.turns, trace.usage.agent())
         );
+        let who = |trace: &Trace| {
+            let meta = trace.meta.clone();
+            (trace.agent.clone(), meta.session, meta.version, meta.model, meta.cwd)
+        };
+        assert_eq!(who(&again), who(&trace), "{names:?}");
+        assert!(who(&again).0.is_some(), "{names:?}");
     }
 }
 

@@ -1,17 +1,40 @@
 //! ATIF v1.8: all objects forbid keys that they do not know, nothing is null, step ids count from 1, and a result belongs
 //! to a call of its own step. What has no place of its own is in `extra`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
 use super::steps::{Answer, Step, steps};
-use crate::{Call, Moment, SaidKind, Trace, Usage};
+use crate::{Call, Moment, SaidKind, ToolCallId, Trace, Usage};
+
+/// A trace, and what was called in each call.
+struct Kin<'t> {
+    trace: &'t Trace,
+    children: HashMap<&'t ToolCallId, Vec<&'t Call>>,
+}
+
+impl<'t> Kin<'t> {
+    fn of(trace: &'t Trace) -> Self {
+        let mut children: HashMap<_, Vec<_>> = HashMap::new();
+        for call in &trace.calls {
+            if let Some(parent) = &call.parent {
+                children.entry(parent).or_default().push(call);
+            }
+        }
+        Self { trace, children }
+    }
+
+    fn children(&self, id: &ToolCallId) -> impl Iterator<Item = &'t Call> {
+        self.children.get(id).into_iter().flatten().copied()
+    }
+}
 
 pub(super) fn trajectory(trace: &Trace, name: &str) -> Value {
+    let kin = &Kin::of(trace);
     let agents: BTreeSet<&str> = trace.calls.iter().filter_map(|call| call.agent.as_deref()).collect();
-    let mut root = one(trace, name, None);
-    let parts: Vec<Value> = agents.iter().map(|agent| one(trace, name, Some(agent))).collect();
+    let mut root = one(kin, name, None);
+    let parts: Vec<Value> = agents.iter().map(|agent| one(kin, name, Some(agent))).collect();
     let usage = trace.usage.total();
     let mut metrics = usage.map_or_else(Map::new, |usage| tokens(usage, "total_"));
     metrics.insert("total_steps".into(), json!(root["steps"].as_array().map_or(0, Vec::len)));
@@ -29,7 +52,8 @@ pub(super) fn trajectory(trace: &Trace, name: &str) -> Value {
     root
 }
 
-fn one(trace: &Trace, name: &str, agent: Option<&str>) -> Value {
+fn one(kin: &Kin<'_>, name: &str, agent: Option<&str>) -> Value {
+    let trace = kin.trace;
     let mut described = json!({
         "name": trace.agent.as_deref().unwrap_or(name),
         "version": trace.meta.version.as_deref().unwrap_or("unknown"),
@@ -48,7 +72,7 @@ fn one(trace: &Trace, name: &str, agent: Option<&str>) -> Value {
             Step::Answer(_) => served.as_mut().and_then(Iterator::next),
             Step::Said(_) => None,
         };
-        list.push(step(trace, found, list.len() + 1, usage));
+        list.push(step(kin, found, list.len() + 1, usage));
     }
     if list.is_empty() {
         list.push(json!({"step_id": 1, "source": "system", "message": "nothing was recorded"}));
@@ -63,7 +87,7 @@ fn one(trace: &Trace, name: &str, agent: Option<&str>) -> Value {
     trajectory
 }
 
-fn step(trace: &Trace, step: &Step<'_>, id: usize, usage: Option<Usage>) -> Value {
+fn step(kin: &Kin<'_>, step: &Step<'_>, id: usize, usage: Option<Usage>) -> Value {
     let at = match step {
         Step::Said(said) => said.at,
         Step::Answer(answer) => answer.at,
@@ -73,15 +97,15 @@ fn step(trace: &Trace, step: &Step<'_>, id: usize, usage: Option<Usage>) -> Valu
             let source = if said.kind == SaidKind::Prompt { "user" } else { "system" };
             json!({"step_id": id, "source": source, "message": said.text})
         }
-        Step::Answer(answer) => self::answer(trace, answer, id, usage),
+        Step::Answer(answer) => self::answer(kin, answer, id, usage),
     };
-    if let Some(wall) = at.and_then(|at| trace.wall(at.ms)) {
+    if let Some(wall) = at.and_then(|at| kin.trace.wall(at.ms)) {
         written["timestamp"] = json!(wall.to_string());
     }
     written
 }
 
-fn answer(trace: &Trace, answer: &Answer<'_>, id: usize, usage: Option<Usage>) -> Value {
+fn answer(kin: &Kin<'_>, answer: &Answer<'_>, id: usize, usage: Option<Usage>) -> Value {
     let mut written = json!({"step_id": id, "source": "agent", "message": answer.words.join("\n\n")});
     if !answer.reasoning.is_empty() {
         written["reasoning_content"] = json!(answer.reasoning.join("\n\n"));
@@ -91,8 +115,8 @@ fn answer(trace: &Trace, answer: &Answer<'_>, id: usize, usage: Option<Usage>) -
         written["llm_call_count"] = json!(1);
     }
     if !answer.calls.is_empty() {
-        written["tool_calls"] = answer.calls.iter().map(|call| tool_call(trace, call)).collect();
-        let results: Vec<Value> = answer.calls.iter().map(|call| result(trace, call)).collect();
+        written["tool_calls"] = answer.calls.iter().map(|call| tool_call(kin, call)).collect();
+        let results: Vec<Value> = answer.calls.iter().map(|call| result(kin, call)).collect();
         written["observation"] = json!({"results": results});
     }
     written
@@ -106,17 +130,17 @@ fn tokens(usage: Usage, prefix: &str) -> Map<String, Value> {
     map
 }
 
-fn tool_call(trace: &Trace, call: &Call) -> Value {
+fn tool_call(kin: &Kin<'_>, call: &Call) -> Value {
     let arguments = match &call.input {
         Value::Object(_) => call.input.clone(),
         Value::Null => json!({}),
         other => json!({"input": other}),
     };
     let mut written = json!({"tool_call_id": call.id.0, "function_name": call.name, "arguments": arguments});
-    let operations: Vec<Value> = trace
+    let operations: Vec<Value> = kin
         .children(&call.id)
         .filter(|child| !child.is_outer())
-        .map(|child| json!({"tool_call_id": child.id.0, "function_name": child.name, "arguments": child.input, "result": facts(trace, child)}))
+        .map(|child| json!({"tool_call_id": child.id.0, "function_name": child.name, "arguments": child.input, "result": facts(kin.trace, child)}))
         .collect();
     let mut extra = Map::new();
     if !operations.is_empty() {
@@ -131,11 +155,10 @@ fn tool_call(trace: &Trace, call: &Call) -> Value {
     written
 }
 
-fn result(trace: &Trace, call: &Call) -> Value {
+fn result(kin: &Kin<'_>, call: &Call) -> Value {
     let mut written =
-        json!({"source_call_id": call.id.0, "content": call.output, "extra": facts(trace, call)});
-    let agents: BTreeSet<&str> =
-        trace.children(&call.id).filter_map(|child| child.agent.as_deref()).collect();
+        json!({"source_call_id": call.id.0, "content": call.output, "extra": facts(kin.trace, call)});
+    let agents: BTreeSet<&str> = kin.children(&call.id).filter_map(|child| child.agent.as_deref()).collect();
     if !agents.is_empty() {
         written["subagent_trajectory_ref"] =
             agents.iter().map(|agent| json!({"trajectory_id": agent})).collect();

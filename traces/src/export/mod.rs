@@ -6,7 +6,7 @@ mod perfetto;
 mod steps;
 mod table;
 
-pub use table::{COLUMNS, Cell, Column, ColumnKind, row, to_csv};
+pub use table::{COLUMNS, Cell, Column, ColumnKind, harmless, row, to_csv};
 
 use serde_json::Value;
 

@@ -106,6 +106,15 @@ fn word<'a>(value: &impl serde::Serialize) -> Cow<'a, str> {
     Cow::Owned(written.as_str().unwrap_or_default().to_owned())
 }
 
+/// A text as a cell of CSV: an apostrophe before what a spreadsheet would take for a formula. Agents choose these texts.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
 /// All calls of some traces, each with its label, as CSV with a head.
 pub fn to_csv<'a>(traces: impl IntoIterator<Item = (&'a str, &'a Trace)>) -> Result<Vec<u8>, csv::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
@@ -113,11 +122,26 @@ pub fn to_csv<'a>(traces: impl IntoIterator<Item = (&'a str, &'a Trace)>) -> Res
     for (label, trace) in traces {
         for call in &trace.calls {
             writer.write_record(row(label, call).map(|cell| match cell {
-                Cell::Text(text) => text.unwrap_or_default().into_owned(),
+                Cell::Text(text) => harmless(&text.unwrap_or_default()).into_owned(),
                 Cell::Int(number) => number.map(|it| it.to_string()).unwrap_or_default(),
                 Cell::Bool(is) => is.to_string(),
             }))?;
         }
     }
     writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula() {
+        for text in ["=1+1", "+1", "-2", "@x", "\t=1", "\r=1"] {
+            assert_eq!(harmless(text), format!("'{text}"));
+        }
+        for text in ["", "a=1", "1-2", "'x"] {
+            assert!(matches!(harmless(text), Cow::Borrowed(same) if same == text));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::json::Object;
-use super::records::{ArtifactVersion, Builder, Finish, ModelSpan};
+use super::records::{ArtifactVersion, Builder, Finish, Meta, ModelSpan};
 use super::{Grammar, SaidKind, SourceClock, Unknown};
 use crate::{
     Digest, EventKind, ExchangeEnd, Moment, Nesting, OffsetMs, Source, Timestamp, ToolCall, ToolCallId,
@@ -233,6 +233,10 @@ fn take(event: TraceEvent, out: &mut Builder) {
             if let Some(usage) = usage {
                 *out.records.usage.total.get_or_insert_default() += usage;
             }
+        }
+        EventKind::Imported { agent, version, model, session, cwd } => {
+            out.records.imported_from = agent;
+            out.records.meta = Meta { session, version, model, cwd, ..Meta::default() };
         }
         EventKind::TurnStarted => {}
     }

@@ -16,6 +16,8 @@ use crate::{
 /// Everything that one file tells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records {
+    /// The agent, where the format does not tell: that of the session that was imported.
+    pub imported_from: Option<String>,
     /// Its format.
     pub format: Format,
     /// What its times count from.
@@ -237,6 +239,7 @@ impl Builder {
 
     pub(crate) fn new(format: Format, witness: Witness) -> Self {
         let records = Records {
+            imported_from: None,
             format,
             clock: SourceClock::None,
             meta: Meta::default(),

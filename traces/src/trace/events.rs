@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Call, EventKind, ExchangeEnd, Moment, Nesting, OffsetMs, SaidKind, Source, Timestamp, ToolCall,
+    Call, EventKind, ExchangeEnd, Meta, Moment, Nesting, OffsetMs, SaidKind, Source, Timestamp, ToolCall,
     ToolDetail, ToolResult, ToolStatus, Trace, TraceEvent, WireFormat, Witness,
 };
 
@@ -23,6 +23,8 @@ impl Trace {
             self.aside().into_iter().enumerate().map(|(index, it)| ((it.ms, index), it)).collect();
         let asides = waiting.len();
         let mut out = Out { zero: self.zero, events: Vec::new() };
+        let Meta { session, version, model, cwd, .. } = self.meta.clone();
+        out.push(None, 1, EventKind::Imported { agent: self.agent.clone(), version, model, session, cwd });
         let mut calls = self.calls.iter().peekable();
         let mut said = self.said.iter().peekable();
         let mut turn = 0;

@@ -14,7 +14,9 @@ impl Trace {
     /// Joins sources that tell of the same trial. Of several streams the first counts, of journal and stream the journal.
     pub fn join(sources: Vec<(String, Records)>) -> Self {
         let reports = sources.iter().map(|(name, records)| report(name, records)).collect();
-        let agent = sources.iter().find_map(|(_, it)| it.format.agent()).map(str::to_owned);
+        let agent = sources
+            .iter()
+            .find_map(|(_, it)| it.format.agent().map(str::to_owned).or_else(|| it.imported_from.clone()));
         // What OpenCode prints comes when a call is over, and holds when it began: beside a journal, which holds the
         // arrivals, it is what session files are of other agents.
         let has_journal = sources.iter().any(|(_, it)| it.format == Format::Proctor);
@@ -47,6 +49,7 @@ impl Trace {
             meta.model = meta.model.take().or_else(|| stream.meta.model.clone());
             meta.version = meta.version.take().or_else(|| stream.meta.version.clone());
             meta.session = meta.session.take().or_else(|| stream.meta.session.clone());
+            meta.cwd = meta.cwd.take().or_else(|| stream.meta.cwd.clone());
             trace.turns = stream.turns;
             trace.exchanges.clone_from(&stream.exchanges);
             trace.versions.clone_from(&stream.versions);

@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn nobody_else_on_the_host_comes_to_the_sockets_and_the_room_does_not_see_the_owner() {
         let runtime = tempfile::tempdir().unwrap();
-        let (private, control) = control_folder(runtime.path(), &Holder::this_process(None).unwrap()).unwrap();
+        let (private, control) =
+            control_folder(runtime.path(), &Holder::this_process(None).unwrap()).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(private.path()), mode(&control)), (0o700, 0o755));
         assert_eq!(fs::read_dir(&control).unwrap().count(), 0);

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use proctor_store::{LabelledCall, RunDir};
 use proctor_traces::ToolStatus;
 use proctor_traces::actions::Action;
+use proctor_traces::export::harmless;
 use serde::Serialize;
 
 use super::choice::{Choice, stratified};
@@ -267,7 +268,7 @@ impl Strategies {
                     writer.serialize((
                         (number, &task.suite, &task.task, &task.category, &task.difficulty, &task.source),
                         (&panel.method, &row.trial, row.end.as_str(), seconds(row.agent_ms)),
-                        mark.map(|it| &it.call),
+                        mark.map(|it| harmless(&it.call)),
                         action.map(Action::as_str),
                         action.map(|it| it.phase().as_str()),
                         mark.map(|it| seconds(it.start_ms)),
