@@ -158,6 +158,7 @@ pub(crate) fn write(run: &RunDir, record: &RunRecord, trial: &TrialId, made: &Ma
         let score = Score {
             schema: Score::SCHEMA,
             judge: "a judge".into(),
+            candidate: None,
             points: points.collect(),
             visual_quality: rating(0),
             domain_quality: rating(1),

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use proctor_store::{PointKind, RunDir, RunRecord};
-use proctor_traces::Ending;
+use proctor_traces::{Digest, Ending};
 use serde_json::{Value, json};
 
 use crate::fixture::{Made, id, method, record, write};
@@ -152,6 +152,38 @@ fn both_populations_are_as_worked_out_by_hand() {
     let lines = fs::read_to_string(dir.path().join("scores.csv")).unwrap();
     assert_eq!(lines.lines().count(), 1 + 15 * 2 * 3 * 5);
     assert!(lines.contains("17,category,flowchart,b,false,auto_zero,direct,3.0,3.0,1.0,true\n"), "{lines}");
+}
+
+#[test]
+fn marks_of_another_picture_are_no_marks() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = run(&dir.path().join("run"));
+    let path = run.root().to_str().unwrap();
+    let of = |task: usize, candidate: Value| {
+        let path = run.trial(&id(task, "b", "1")).score_path();
+        let mut score: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        score["candidate"] = candidate;
+        fs::write(path, score.to_string()).unwrap();
+    };
+    let picture = Digest::of(b"as it is now");
+    let place = run.trial(&id(0, "b", "1")).render().join("render.json");
+    let mut rendering: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    rendering["digest"] = json!(picture);
+    fs::write(place, rendering.to_string()).unwrap();
+    // One of this picture, one of an older picture, and one of when there was none.
+    of(0, json!({ "picture": picture }));
+    of(3, json!({ "picture": Digest::of(b"an older one") }));
+    let report = printed(&["report", path, "--tables", "--json"]);
+    let b = &table(&report["tables"], 1)["lines"][1];
+    // Without task 3 of the sums worked out above: its 2, 1 and 2 points, and its 3 and 2.
+    assert_eq!(fractions(b, "completed_only"), [[2., 4.], [0., 2.], [4., 4.], [10., 3.], [12., 3.]]);
+    let unresolved = report["unresolved"].to_string();
+    assert!(unresolved.contains("task-0003/b/1") && !unresolved.contains("task-0000/b/1"), "{unresolved}");
+    of(0, json!("no_picture"));
+    let report = printed(&["report", path, "--tables", "--json"]);
+    assert!(report["unresolved"].to_string().contains("task-0000/b/1"), "{}", report["unresolved"]);
+    let said = text(&proctor(&["report", path, "--tables"]));
+    assert!(said.contains("task-0003/b/1: the marks of a judge are of another picture"), "{said}");
 }
 
 #[test]

@@ -169,6 +169,7 @@ fn each_thing_that_does_not_fit_is_an_error_of_its_own() {
     let other = Score {
         schema: Score::SCHEMA,
         judge: "a vision model".into(),
+        candidate: None,
         points: Vec::new(),
         visual_quality: None,
         domain_quality: None,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proctor_store::{PointKind, Rating, RunDir, Score, StoreError};
 use serde::Serialize;
 
+use crate::read::shown;
 use crate::row::float;
 
 /// Two judges, over the trials that both have marked and that have a picture: of one without, no judge has an opinion, and
@@ -86,14 +87,16 @@ struct Counts {
 pub fn agreement(run: &RunDir) -> Result<Vec<JudgeAgreement>, StoreError> {
     let mut pairs: BTreeMap<(String, String), Counts> = BTreeMap::new();
     for trial in run.trials_on_disk()? {
-        let scores = trial.scores()?;
-        let has_picture = trial.render().join("output.png").is_file();
+        let picture = shown(&trial.render());
+        let mut scores = trial.scores()?;
+        // Marks of what was shown before say nothing about what another judge makes of this.
+        scores.retain(|it| it.is_of(picture));
         for (at, one) in scores.iter().enumerate() {
             for other in &scores[at + 1..] {
                 // By name, so that a pair is one pair whoever judged a trial first.
                 let (one, other) = if one.judge <= other.judge { (one, other) } else { (other, one) };
                 let pair = pairs.entry((one.judge.clone(), other.judge.clone())).or_default();
-                if has_picture {
+                if picture.is_some() {
                     pair.count(trial.id().method().as_str(), one, other);
                 } else {
                     pair.without_picture += 1;
@@ -106,12 +109,13 @@ pub fn agreement(run: &RunDir) -> Result<Vec<JudgeAgreement>, StoreError> {
 
 impl Counts {
     fn count(&mut self, method: &str, one: &Score, other: &Score) {
-        self.trials += 1;
+        let mut both = false;
         let theirs: BTreeMap<&str, Option<bool>> =
             other.points.iter().map(|it| (it.id.as_str(), it.satisfied)).collect();
         let by_method = self.by_method.entry(method.to_owned()).or_default();
         for point in &one.points {
             let (Some(a), Some(Some(b))) = (point.satisfied, theirs.get(point.id.as_str())) else { continue };
+            both = true;
             let at = usize::from(!a) * 2 + usize::from(!b);
             self.points.entry(point.kind).or_default()[at] += 1;
             *by_method = [by_method[0] + 1, by_method[1] + u64::from(a), by_method[2] + u64::from(*b)];
@@ -122,7 +126,9 @@ impl Counts {
             let (Some(a), Some(b)) = (a, b) else { continue };
             let place = |it: Rating| usize::from(it.get().saturating_sub(1)).min(4);
             table[place(a)][place(b)] += 1;
+            both = true;
         }
+        self.trials += u64::from(both);
     }
 
     fn finish(self, one: String, other: String) -> JudgeAgreement {
@@ -260,6 +266,7 @@ mod tests {
         Score {
             schema: Score::SCHEMA,
             judge: judge.into(),
+            candidate: None,
             points: marks.iter().enumerate().map(point).collect(),
             visual_quality: rating,
             domain_quality: None,

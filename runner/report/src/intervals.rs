@@ -77,7 +77,19 @@ pub fn bootstrap(means: &[ClusterSums]) -> Vec<Option<Interval>> {
             });
         }
     });
-    places.iter().map(|place| percentiles(&sums, width, *place)).collect()
+    let mut intervals = vec![None; places.len()];
+    let share = places.len().div_ceil(threads);
+    thread::scope(|scope| {
+        for (intervals, places) in intervals.chunks_mut(share).zip(places.chunks(share)) {
+            let sums = &sums;
+            scope.spawn(move || {
+                for (interval, place) in intervals.iter_mut().zip(places) {
+                    *interval = percentiles(sums, width, *place);
+                }
+            });
+        }
+    });
+    intervals
 }
 
 fn place<'a>(columns: &mut Vec<&'a [f64]>, values: &'a [f64]) -> usize {

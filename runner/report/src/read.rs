@@ -39,6 +39,14 @@ struct RenderPart {
     source: Digest,
     image: ImagePart,
     duration_ms: u64,
+    #[serde(default)]
+    digest: Option<Digest>,
+}
+
+/// The picture that a rendering gave, if it is there.
+pub(crate) fn shown(place: &Path) -> Option<Digest> {
+    let record: RenderPart = read_json(&place.join("render.json"), "rendering").ok()?;
+    record.digest.filter(|_| record.status == "rendered" && place.join("output.png").is_file())
 }
 
 #[derive(Deserialize)]
@@ -226,6 +234,10 @@ impl Reader<'_> {
         if self.depth == Depth::Everything {
             match self.judge.map_or_else(|| folder.score(), |judge| folder.score_by(judge)) {
                 Ok(None) => {}
+                Ok(Some(found)) if found.candidate.is_some() && !found.is_of(shown(&folder.render())) => {
+                    let by = &found.judge;
+                    problems.push(format!("{}: the marks of {by} are of another picture than the one that is there: judge it again", folder.id()));
+                }
                 Ok(Some(found)) => {
                     judged = if found.is_complete() { Judged::Yes } else { Judged::Partly };
                     let marks = Marks::from(&found);

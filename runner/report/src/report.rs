@@ -314,12 +314,10 @@ impl MethodReport {
         match self.control? {
             Control::Oracle => {
                 let marks = basis == Basis::Judge
-                    && (["direct", "derived", "invariant"]
+                    // Ratings are matters of taste; whether a point holds is not.
+                    && ["direct", "derived", "invariant"]
                         .iter()
-                        .any(|it| short(&format!("completed_only_{it}"), 1.0))
-                        || ["visual_quality", "domain_quality"]
-                            .iter()
-                            .any(|it| short(&format!("completed_only_{it}"), 5.0)));
+                        .any(|it| short(&format!("completed_only_{it}"), 1.0));
                 let missed = figures.timeouts.numerator + figures.failures.numerator;
                 if missed > 0 {
                     Some(format!(
@@ -328,7 +326,7 @@ impl MethodReport {
                     ))
                 } else if marks {
                     Some(format!(
-                        "{}: the reference itself did not get full marks: the judge or the rubric is at fault, and no score here can be trusted",
+                        "{}: the reference itself did not satisfy every point: the judge or the rubric is at fault, and no score here can be trusted",
                         self.method
                     ))
                 } else {

@@ -38,6 +38,6 @@ pub use presence::{Presence, PresenceState};
 pub use remove::remove_tree;
 pub use resume::{Standing, Survey, current, resume};
 pub use run::{Extension, MethodRecord, Price, RunDir, RunRecord, TaskRecord};
-pub use score::{MarksPlace, PointKind, PointScore, Rating, RatingError, Score};
+pub use score::{Candidate, MarksPlace, PointKind, PointScore, Rating, RatingError, Score};
 pub use testimony::Testimony;
 pub use trial::{TrialDir, TryDir};

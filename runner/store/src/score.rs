@@ -17,12 +17,31 @@ pub struct Score {
     pub schema: u32,
     /// Who judged: model and rubric, as one name. Marks of different judges are not compared.
     pub judge: String,
+    /// What the judge had before it; none in marks of somebody who does not say, which are taken as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Candidate>,
     /// The scoring points of the task, each with its mark.
     pub points: Vec<PointScore>,
     /// Visual quality; none if the suite has no such rating, or the judge gave none.
     pub visual_quality: Option<Rating>,
     /// Domain validity, likewise.
     pub domain_quality: Option<Rating>,
+}
+
+/// What was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Candidate {
+    /// The picture with this digest.
+    Picture(Digest),
+    /// That there is none.
+    NoPicture,
+}
+
+impl From<Option<Digest>> for Candidate {
+    fn from(picture: Option<Digest>) -> Self {
+        picture.map_or(Self::NoPicture, Self::Picture)
+    }
 }
 
 /// The mark of one scoring point.
@@ -98,6 +117,11 @@ impl JsonSchema for Rating {
 impl Score {
     /// The version of the format that this code writes.
     pub const SCHEMA: u32 = 1;
+
+    /// Whether these are marks of this picture, or of there being none, as far as they say.
+    pub fn is_of(&self, picture: Option<Digest>) -> bool {
+        self.candidate.is_none_or(|it| it == Candidate::from(picture))
+    }
 
     /// Whether the judge came to a verdict on all of it: on every point, and on both ratings or on neither.
     pub fn is_complete(&self) -> bool {
@@ -214,6 +238,7 @@ mod tests {
         Score {
             schema: 1,
             judge: "j".into(),
+            candidate: None,
             points: satisfied.iter().map(point).collect(),
             visual_quality,
             domain_quality,

@@ -133,6 +133,7 @@ fn write(folder: &TrialDir, verdict: &Verdict) -> Result<(), BlindError> {
     let score = Score {
         schema: Score::SCHEMA,
         judge: verdict.judge.clone(),
+        candidate: Some(verdict.inputs.candidate.into()),
         points: verdict.points.iter().map(point).collect(),
         visual_quality: verdict.visual_quality.rating,
         domain_quality: verdict.domain_quality.rating,

@@ -98,6 +98,7 @@ impl Verdict {
         Score {
             schema: Score::SCHEMA,
             judge: Self::signature(),
+            candidate: Some(self.inputs.candidate.into()),
             points: self.points.iter().filter_map(mark).collect(),
             visual_quality: None,
             domain_quality: None,

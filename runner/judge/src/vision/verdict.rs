@@ -114,6 +114,7 @@ impl Verdict {
         Score {
             schema: Score::SCHEMA,
             judge: self.judge.clone(),
+            candidate: Some(self.inputs.candidate.into()),
             points: marks.collect(),
             visual_quality: reading.map(|it| it.visual_quality.rating),
             domain_quality: reading.map(|it| it.domain_quality.rating),
