@@ -73,7 +73,7 @@ fn artifacts_that_mean_harm_are_told_apart_and_harm_no_other() {
         let attempt: usize = id.attempt().to_string().parse().unwrap();
         let status = if let 2 | 4 = attempt {
             let (artifact, status) = hostile[attempt / 2 - 1];
-            replace(trial.path(""), artifact);
+            replace(&trial.path(""), artifact);
             status
         } else {
             "rendered"
@@ -113,7 +113,7 @@ fn artifacts_that_mean_harm_are_told_apart_and_harm_no_other() {
 }
 
 /// Puts another artifact where the trial's was, as if the agent had left it.
-fn replace(folder: std::path::PathBuf, artifact: &str) {
+fn replace(folder: &Path, artifact: &str) {
     let path = folder.join("outcome.json");
     let mut outcome: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let it = &mut outcome["artifacts"][0];

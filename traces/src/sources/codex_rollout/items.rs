@@ -190,7 +190,7 @@ impl Rollout {
         finish(call, told.status, told.exit_code, told.end);
         if let Some(output) = told.output {
             let bytes = output.len() as u64;
-            call.set_output(output.into(), bytes);
+            call.set_output(output, bytes);
         }
         if let Some(image) = told.image {
             match call.images.first_mut() {
