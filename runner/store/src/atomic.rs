@@ -44,6 +44,9 @@ pub fn write_evidence(path: &Path, value: &impl Serialize) -> Result<(), StoreEr
 pub(crate) fn write_derived(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let failed = |error: io::Error| StoreError::io("writing", path)(error);
     let file = temporary(path, bytes).map_err(failed)?;
+    // Some file systems wait for the disk where one file takes the place of another. What can be worked out again may be
+    // missing for a moment.
+    let _ = fs::remove_file(path);
     file.persist(path).map(drop).map_err(|error| failed(error.error))
 }
 
