@@ -105,6 +105,7 @@ fn a_vision_model_marks_what_it_sees_once_and_other_judges_stand_beside_it() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(oracle.score().unwrap(), Some(score));
     let (code, said) = judging.by("pixel", &["--agreement"]);
+    assert!(said.contains("This is the pixel judge"), "{said}");
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.starts_with("pixel/1 and script@xhigh#") && said.contains("over 1 trial that both"),

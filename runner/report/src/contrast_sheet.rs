@@ -3,7 +3,7 @@
 use crate::contrast::{Cluster, Contrast, Pairs, ScoreContrast};
 use crate::sheet::{Line, Sheet};
 use crate::tables::dash;
-use crate::words::counted;
+use crate::words::{counted, of_pixels};
 
 impl Contrast {
     /// The table.
@@ -34,7 +34,10 @@ impl Contrast {
         };
         let judges = match self.judges.as_slice() {
             [] => "Nobody has judged this run.".to_owned(),
-            judges => format!("Marked by {}.", judges.join(" and ")),
+            judges => {
+                let remark = of_pixels(judges.iter().map(String::as_str));
+                format!("Marked by {}.{remark}", judges.join(" and "))
+            }
         };
         sheet.notes.push(format!("{judges}{left_out}"));
         sheet.notes.push(format!(

@@ -63,4 +63,4 @@ pub use svg::draw;
 pub use table::headed_table;
 pub use tables::percent;
 pub use tidy::write_curves;
-pub use words::{agreeing, counted};
+pub use words::{agreeing, counted, of_pixels};

@@ -5,7 +5,7 @@ use crate::figures::{Figures, Mean, Rate};
 use crate::paper::SCORES;
 use crate::report::{Control, GroupReport, MethodReport, Report};
 use crate::sheet::{Line, Sheet, escaped, wrapped};
-use crate::words::{agreeing, counted};
+use crate::words::{agreeing, counted, of_pixels};
 
 /// The three populations of scores.
 const POPULATIONS: [(&str, &str); 3] = [
@@ -88,13 +88,8 @@ impl Report {
 
     /// Who marked; and of a judge that knows one picture only, that its marks are no vision model's.
     fn marked_by(&self) -> String {
-        let mut text = format!("Scored means: marked by {}.", self.judges.join(" and "));
-        if self.judges.iter().any(|it| it.starts_with("pixel/")) {
-            text.push_str(
-                " This is the pixel judge: its marks compare with one reference picture, and are not comparable with the paper's nor with a vision model's.",
-            );
-        }
-        text
+        let judges = self.judges.join(" and ");
+        format!("Scored means: marked by {judges}.{}", of_pixels(self.judges.iter().map(String::as_str)))
     }
 
     fn remarks(&self) -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use proctor_judge::vision::{Spread, steadiness};
-use proctor_report::{JudgeAgreement, agreement, counted, judges};
+use proctor_report::{JudgeAgreement, agreement, counted, judges, of_pixels};
 use proctor_store::RunDir;
 use serde_json::json;
 
@@ -28,6 +28,10 @@ pub(super) fn run(args: &JudgeArgs) -> Result<ExitCode, Failure> {
     }
     for line in pairs.iter().flat_map(lines) {
         println!("{line}");
+    }
+    let remark = of_pixels(judges.keys().map(String::as_str)).trim_start();
+    if !remark.is_empty() {
+        println!("{remark}");
     }
     for it in &steady {
         println!("{} against its own first answer", it.judge);
