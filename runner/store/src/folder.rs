@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -28,7 +28,9 @@ pub fn owned_folder(parent: &Path, owner: &Holder) -> Result<TempDir, StoreError
     let make = || -> io::Result<TempDir> {
         fs::create_dir_all(parent)?;
         let _quiet = undisturbed(parent);
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        // What is in it is for rooms, which are given folders of it, and for nobody else on the host.
+        let private = fs::Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix(PREFIX).permissions(private).tempdir_in(parent)?;
         let unsigned = folder.path().join(UNSIGNED);
         // Some of these folders are mounted into rooms, where the name of this machine is nobody's business.
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unsigned)?;
