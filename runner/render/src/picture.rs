@@ -17,7 +17,7 @@ pub(crate) const MAX_SIDE: u32 = 65_536;
 pub(crate) struct Picture {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// All pixels have one colour.
+    /// All pixels have one colour on white paper.
     pub(crate) blank: bool,
 }
 
@@ -56,12 +56,54 @@ pub(crate) fn examine(png: &[u8]) -> Result<Picture, Fault> {
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
         return Err(Fault::TooLarge(format!("the picture has {width} × {height} pixels")));
     }
-    let size = usize::from(decoder.color_type().bytes_per_pixel());
+    let color = decoder.color_type();
+    let size = usize::from(color.bytes_per_pixel());
     let mut pixels = vec![0; usize::try_from(decoder.total_bytes()).unwrap_or(0)];
     decoder.read_image(&mut pixels).map_err(broken)?;
-    // One colour throughout: the buffer equals itself shifted by a pixel.
-    let blank = pixels.get(size..) == pixels.get(..pixels.len().saturating_sub(size));
+    let blank = if color.has_alpha() {
+        let deep = size > usize::from(color.channel_count());
+        one_colour(pixels.chunks_exact(size).map(|pixel| with_alpha(pixel, deep)))
+    } else {
+        // One colour throughout: the buffer equals itself shifted by a pixel.
+        pixels.get(size..) == pixels.get(..pixels.len().saturating_sub(size))
+    };
     Ok(Picture { width, height, blank })
+}
+
+/// Whether pixels (red, green, blue, alpha) all have the same colour once they are on white, as judges see them. A picture that
+/// is transparent throughout shows nothing, whatever colours it hides.
+pub(crate) fn one_colour(pixels: impl IntoIterator<Item = [u8; 4]>) -> bool {
+    let mut colours = pixels.into_iter().map(on_white);
+    let first = colours.next();
+    colours.all(|it| Some(it) == first)
+}
+
+fn on_white([red, green, blue, alpha]: [u8; 4]) -> [u8; 3] {
+    let alpha = u32::from(alpha);
+    [red, green, blue].map(|it| {
+        let sum = u32::from(it) * alpha + 255 * (255 - alpha);
+        // At most 255.
+        u8::try_from((sum + 127) / 255).unwrap_or(u8::MAX)
+    })
+}
+
+/// A decoded pixel that has an alpha channel; of 16 bits the upper 8.
+fn with_alpha(pixel: &[u8], deep: bool) -> [u8; 4] {
+    let channel = |at: usize| {
+        if deep {
+            let pair = [pixel.get(2 * at), pixel.get(2 * at + 1)].map(|it| it.copied().unwrap_or(0));
+            u16::from_ne_bytes(pair).to_be_bytes()[0]
+        } else {
+            pixel.get(at).copied().unwrap_or(0)
+        }
+    };
+    let channels = if deep { pixel.len() / 2 } else { pixel.len() };
+    if channels == 2 {
+        let grey = channel(0);
+        [grey, grey, grey, channel(1)]
+    } else {
+        [channel(0), channel(1), channel(2), channel(3)]
+    }
 }
 
 #[cfg(test)]
@@ -83,6 +125,24 @@ mod tests {
         *pixels.last_mut().unwrap() = 8;
         assert_eq!(examine(&png(4, 3, &pixels)), Ok(Picture { blank: false, ..blank }));
         assert_eq!(examine(&png(1, 1, &[1, 2, 3])), Ok(Picture { width: 1, height: 1, blank: true }));
+    }
+
+    #[test]
+    fn what_is_transparent_throughout_is_blank_whatever_it_hides() {
+        let blank = |kind: ExtendedColorType, pixels: &[u8]| {
+            let mut bytes = Vec::new();
+            PngEncoder::new(&mut bytes).write_image(pixels, 2, 1, kind).unwrap();
+            examine(&bytes).unwrap().blank
+        };
+        assert!(blank(ExtendedColorType::Rgba8, &[1, 2, 3, 0, 200, 100, 50, 0]));
+        assert!(blank(ExtendedColorType::Rgba8, &[255, 255, 255, 255, 0, 0, 0, 0]));
+        assert!(!blank(ExtendedColorType::Rgba8, &[1, 2, 3, 0, 200, 100, 50, 9]));
+        assert!(!blank(ExtendedColorType::Rgba8, &[0, 0, 0, 255, 0, 0, 0, 90]));
+        assert!(blank(ExtendedColorType::La8, &[1, 0, 200, 0]));
+        assert!(!blank(ExtendedColorType::La8, &[1, 255, 200, 255]));
+        let deep = |values: [u16; 8]| values.map(u16::to_ne_bytes).concat();
+        assert!(blank(ExtendedColorType::Rgba16, &deep([1, 2, 3, 0, 60_000, 9, 9, 0])));
+        assert!(!blank(ExtendedColorType::Rgba16, &deep([1, 2, 3, 0, 60_000, 9, 9, 60_000])));
     }
 
     #[test]

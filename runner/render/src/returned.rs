@@ -12,7 +12,7 @@ use image::{
 };
 use proctor_traces::{Digest, ImageIdentity};
 
-use crate::picture::{MAX_PIXELS, MAX_PNG_BYTES, MAX_SIDE};
+use crate::picture::{MAX_PIXELS, MAX_PNG_BYTES, MAX_SIDE, one_colour};
 use crate::{RenderError, RenderJob, RenderRecord, RenderStatus, Rendering};
 
 /// Takes over the picture that `job` names, as if it had been rendered in `image`.
@@ -78,6 +78,9 @@ fn decode(bytes: &[u8]) -> Result<DynamicImage, Fault> {
         .with_guessed_format()
         .map_err(|error| Fault::Broken(error.to_string()))?;
     match reader.format() {
+        Some(ImageFormat::Jpeg) if !is_ended_jpeg(bytes) => {
+            return Err(Fault::Broken("the JPEG ends before its picture does".to_owned()));
+        }
         Some(ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP) => {}
         _ => return Err(Fault::Broken("it is neither PNG nor JPEG nor WebP".to_owned())),
     }
@@ -116,12 +119,30 @@ fn encode(picture: &DynamicImage) -> Result<Vec<u8>, Fault> {
     Ok(png)
 }
 
-/// Whether all pixels have one colour.
+/// Whether all pixels have one colour on white.
 fn is_blank(picture: &DynamicImage) -> bool {
-    let pixels = picture.to_rgba8();
-    let mut all = pixels.pixels();
-    let first = all.next();
-    all.all(|pixel| Some(pixel) == first)
+    one_colour(picture.to_rgba8().pixels().map(|it| it.0))
+}
+
+/// Whether a JPEG has its end marker (ITU-T T.81, B.1.1.2): the decoder fills up what a torn file lacks, and says nothing. The
+/// segments are walked, since a thumbnail in one of them has an end of its own.
+fn is_ended_jpeg(bytes: &[u8]) -> bool {
+    let mut at = 2;
+    while let Some(pair) = bytes.get(at..at + 2) {
+        at += match pair {
+            [0xff, 0xd9] => return true,
+            // A stuffed byte, a restart or another marker that stands alone.
+            [0xff, 0x00 | 0x01 | 0xd0..=0xd8] => 2,
+            [0xff, 0xff] => 1,
+            [0xff, _] => match bytes.get(at + 2..at + 4) {
+                Some([high, low]) => 2 + usize::from(u16::from_be_bytes([*high, *low])),
+                _ => return false,
+            },
+            // Coded data of a scan.
+            _ => 1,
+        };
+    }
+    false
 }
 
 #[cfg(test)]
@@ -161,6 +182,28 @@ mod tests {
         assert!(
             is_blank(&read) && decode(&encode(&read).unwrap()).unwrap().color() == image::ColorType::Rgb8
         );
+    }
+
+    #[test]
+    fn a_picture_that_is_transparent_throughout_is_blank() {
+        let hidden = |alpha: u8| {
+            let picture = RgbaImage::from_fn(5, 3, |x, y| image::Rgba([byte(x), 1, byte(y), alpha]));
+            is_blank(&picture.into())
+        };
+        assert!(hidden(0) && !hidden(255));
+    }
+
+    #[test]
+    fn a_torn_jpeg_is_none_and_one_with_something_behind_it_is_one() {
+        let picture = RgbImage::from_fn(64, 64, |x, y| image::Rgb([byte(x * y), byte(x), byte(y)])).into();
+        let mut jpeg = png(&picture, ImageFormat::Jpeg);
+        // A thumbnail's end in a segment of its own, right after the start.
+        jpeg.splice(2..2, [0xff, 0xe1, 0, 4, 0xff, 0xd9]);
+        for length in [jpeg.len() - 1, jpeg.len() - 2, jpeg.len() / 2, jpeg.len() * 9 / 10, 12] {
+            assert!(matches!(decode(&jpeg[..length]), Err(Fault::Broken(_))), "{length}");
+        }
+        jpeg.extend(b"what a camera adds");
+        assert!(decode(&jpeg).is_ok());
     }
 
     #[test]

@@ -93,6 +93,10 @@ impl Sheet {
         })?;
         let head = text.lines().next().unwrap_or_default();
         let delimiter = if head.contains(';') && !head.contains(',') { b';' } else { b',' };
+        if let Some(line) = open_quotation(text, char::from(delimiter)) {
+            let problem = "a quotation mark opens here that nothing closes, or that is closed amid a cell";
+            return Err(wrong(line, None, problem.to_owned()));
+        }
         let mut reader =
             csv::ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(text.as_bytes());
         let heads = reader.headers().map_err(|error| wrong(1, None, error.to_string()))?.clone();
@@ -162,6 +166,29 @@ impl Marks {
         point.note = note;
         Ok(())
     }
+}
+
+/// The line of the quotation mark that opens a cell and is not closed at the end of one. The reader of CSV takes such a cell
+/// for all the rest of the sheet, or up to the next quotation mark, and the marks in there for a note.
+fn open_quotation(text: &str, delimiter: char) -> Option<u64> {
+    let mut line = 1;
+    let mut opened = None;
+    let mut at_start = true;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        line += u64::from(c == '\n');
+        if opened.is_none() {
+            opened = (c == '"' && at_start).then_some(line);
+            at_start = c == delimiter || c == '\n' || c == '\r';
+        } else if c == '"' && chars.next_if_eq(&'"').is_none() {
+            if chars.peek().is_some_and(|it| *it != delimiter && *it != '\n' && *it != '\r') {
+                return opened;
+            }
+            opened = None;
+            at_start = false;
+        }
+    }
+    opened
 }
 
 fn quoted(text: &str) -> String {
@@ -252,6 +279,15 @@ mod tests {
             let error = Sheet::read(text.as_bytes(), &key).unwrap_err().to_string();
             assert!(error.starts_with(place) && error.contains(problem), "{text}: {error}");
         }
+        let filled = "item-001,d1,direct,1,";
+        for (note, rest) in [("\"open", ""), ("\"open", "item-002,d1,direct,1,\"a note\"\n"), ("\"a\" b", "")]
+        {
+            let text = format!("{head}\n{filled}{note}\n{}\n{rest}", filled.replace("001", "002"));
+            let error = Sheet::read(text.as_bytes(), &key).unwrap_err();
+            assert_eq!((error.line, error.problem.contains("quotation mark")), (3, true), "{text}: {error}");
+        }
+        let closed = format!("{head}{filled}\"a \"\"b\"\"\n; \"\r\nitem-002,d1,direct,0,5\" wide\n");
+        assert_eq!(Sheet::read(closed.as_bytes(), &key).unwrap().items.len(), 2);
         let latin = [head.as_bytes(), b"item-001,d1,direct,1,caf\xe9\n"].concat();
         assert_eq!(Sheet::read(&latin, &key).unwrap_err().line, 2);
     }

@@ -51,7 +51,8 @@ pub fn means(pictures: impl IntoIterator<Item = Option<Metrics>>) -> Means {
 }
 
 fn mean(values: &[f64], count: usize) -> Option<f64> {
-    (count > 0).then(|| values.iter().sum::<f64>() / float(count))
+    // The sum of nothing is -0.0 in the standard library, and would be printed so.
+    (count > 0).then(|| values.iter().fold(0.0, |sum, it| sum + it) / float(count))
 }
 
 #[cfg(test)]
@@ -89,5 +90,6 @@ mod tests {
         assert_eq!((nothing.registered, nothing.ssim, nothing.ssim_0, nothing.psnr), (0, None, None, None));
         let failed = means([None, None]);
         assert_eq!((failed.ssim, failed.ssim_0, failed.mae), (None, Some(0.0), None));
+        assert_eq!(format!("{:.4}", failed.ssim_0.unwrap()), "0.0000");
     }
 }

@@ -4,6 +4,8 @@
 //! does not say everything that was asked, in a form that is unambiguous, is [`Unscored`] with its text kept: never a zero,
 //! never a guess. Only the structured block of a reply counts.
 
+mod block;
+mod once;
 mod prompt;
 mod repair;
 mod reply;

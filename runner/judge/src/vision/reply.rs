@@ -9,14 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::Question;
-use super::repair::repaired;
+use super::block::block_of;
 
 /// Longest text of a mark that is kept, in characters.
 const TEXT_CAP: usize = 4000;
-/// A longer reply is none, in bytes: it would be searched again from each of its braces.
-const LONGEST: usize = 1 << 20;
-/// A reply with more braces than this has no block that is looked for.
-const MOST_STARTS: usize = 2000;
 
 /// What a judge said of all that it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,11 +63,11 @@ pub enum Unscored {
     /// The reply was cut at its limit.
     #[error("the reply was cut off")]
     Truncated,
-    /// There is no structured block in it.
-    #[error("there is no structured block in the reply")]
+    /// There is no structured block in it that can be read.
+    #[error("there is no structured block in the reply that can be read")]
     NoBlock,
-    /// There are several, and they do not say the same.
-    #[error("the reply holds several structured blocks that do not agree")]
+    /// There are several that are not the same, or much is said after it.
+    #[error("it cannot be told which structured block of the reply is its verdict, or whether one is")]
     Ambiguous,
     /// Something that was asked for is missing.
     #[error("{what} is missing")]
@@ -191,44 +187,15 @@ fn rating(block: &Map<String, Value>, key: &str) -> Result<Mark, Unscored> {
     let whole = match said {
         Value::Number(number) => number.as_f64(),
         // `4` or `4/5`.
-        Value::String(text) => text.trim().trim_end_matches("/5").trim_end().parse().ok(),
+        Value::String(text) => {
+            let text = text.trim();
+            text.strip_suffix("/5").unwrap_or(text).trim_end().parse().ok()
+        }
         _ => None,
     };
     let rating = [1u8, 2, 3, 4, 5].into_iter().find(|it| whole == Some(f64::from(*it)));
     let rating = rating.and_then(|it| Rating::try_from(it).ok()).ok_or_else(|| off_scale(key, said))?;
     Ok(Mark { rating, rationale: short(value["rationale"].as_str().unwrap_or_default(), TEXT_CAP) })
-}
-
-/// The structured block: the object of the reply that holds points and is in no other. What stands around it is talk. Where a
-/// reply holds several, one of them may be a quotation of what a picture says: they must agree.
-fn block_of(reply: &str) -> Result<Map<String, Value>, Unscored> {
-    if reply.len() > LONGEST {
-        return Err(Unscored::NoBlock);
-    }
-    let mut found = blocks(reply);
-    if found.is_empty() {
-        found = blocks(&repaired(reply));
-    }
-    let block = found.pop().ok_or(Unscored::NoBlock)?;
-    if found.iter().all(|it| *it == block) { Ok(block) } else { Err(Unscored::Ambiguous) }
-}
-
-fn blocks(text: &str) -> Vec<Map<String, Value>> {
-    let mut found = Vec::new();
-    let mut past = 0;
-    for (start, _) in text.match_indices('{').take(MOST_STARTS) {
-        if start < past {
-            continue;
-        }
-        let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Map<String, Value>>();
-        if let Some(Ok(block)) = stream.next() {
-            past = start + stream.byte_offset();
-            if block.contains_key("points") {
-                found.push(block);
-            }
-        }
-    }
-    found
 }
 
 fn missing(what: &str) -> Unscored {
@@ -293,12 +260,13 @@ mod tests {
         assert!(matches!(unscored("\"rating\": 4", "\"rating\": 4.5"), Unscored::OffScale { .. }));
         assert!(matches!(unscored("\"rating\": 4", "\"rating\": 11"), Unscored::OffScale { .. }));
         assert!(matches!(unscored("\"rating\": 4", "\"rating\": \"4/10\""), Unscored::OffScale { .. }));
+        assert!(matches!(unscored("\"rating\": 4", "\"rating\": \"4/5/5\""), Unscored::OffScale { .. }));
         assert!(matches!(unscored("\"visual_quality\"", "\"looks\""), Unscored::Missing { .. }));
         assert_eq!(unscored("\"rating\": 4", "\"rating\": NaN"), Unscored::NoBlock);
         for reply in ["", "I can't evaluate this image.", "{}", "[{\"id\": \"r1\", \"satisfied\": 1}]"] {
             assert_eq!(read(reply).unwrap_err(), Unscored::NoBlock, "{reply}");
         }
-        let endless = "{\"a\":\"".repeat(LONGEST / 6 + 1);
+        let endless = "{\"a\":\"".repeat((1 << 20) / 6 + 1);
         assert_eq!(read(&format!("{WHOLE}{endless}")).unwrap_err(), Unscored::NoBlock);
         let half = &WHOLE[..WHOLE.len() / 2];
         assert_eq!(read(half).unwrap_err(), Unscored::NoBlock);

@@ -91,7 +91,7 @@ fn failure(error: &BlindError) -> Failure {
     let failure = Failure::input(chain(error));
     match error {
         BlindError::NotEmpty { .. } => failure.hint("name a folder that is not there yet"),
-        BlindError::Nothing => failure.hint("`proctor render --run RUN` renders what was left"),
+        BlindError::Nothing => failure.hint("`proctor render RUN` renders what was left"),
         BlindError::NoLabel { .. } => failure.hint("name the folder that --export-blind wrote"),
         BlindError::Strange { .. } => {
             failure.hint("its key is in the folder `blind` of the run that it came from")
