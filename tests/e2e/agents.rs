@@ -211,10 +211,13 @@ fn at_the_deadline_a_call_in_flight_stays_in_the_record() {
         let (_, result) = finished.as_ref().unwrap_or_else(|| panic!("{name}: {call:?}"));
         assert_eq!(result.status, ToolStatus::Unfinished, "{name}");
         // Nothing that its agent did is later than its last moment, whenever that was read.
-        let agent_ms = trial.outcome.timing.agent_ms.0;
-        let last = trial.trace().into_iter().rev().take(2).map(|event| (event.offset_ms.0, event.source));
-        let cut = i64::try_from(agent_ms).unwrap();
-        assert_eq!(last.collect::<Vec<_>>(), [(cut, Source::Runner), (cut, Source::AgentStream)], "{name}");
+        let agent_ms = i64::try_from(trial.outcome.timing.agent_ms.0).unwrap();
+        let trace = trial.trace();
+        let [.., cut, ended] = trace.as_slice() else { panic!("{name}: {trace:?}") };
+        assert_eq!((cut.source, ended.source), (Source::AgentStream, Source::Runner), "{name}");
+        assert_eq!(cut.offset_ms, ended.offset_ms, "{name}");
+        // Both are cut to milliseconds, each from a zero of its own.
+        assert!((ended.offset_ms.0 - agent_ms).abs() <= 1, "{name}: {ended:?}, not {agent_ms}");
         let record: RenderRecord = serde_json::from_slice(&trial.bytes("render/render.json")).unwrap();
         assert_eq!(record.status, RenderStatus::Rendered, "{name}: what was left is rendered all the same");
     }

@@ -41,7 +41,9 @@ pub(crate) fn is_whole(trial: &Trial) -> String {
         assert!(!trial.bytes(&format!("prompt/{file}")).is_empty(), "{name}: {file}");
     }
     let last = trial.trace().last().map(|event| event.offset_ms.0).expect("a trace");
-    assert!(last >= i64::try_from(outcome.timing.agent_ms.0).unwrap(), "{name}: its trace goes to the end");
+    // Both are cut to milliseconds, each from a zero of its own.
+    let agent_ms = i64::try_from(outcome.timing.agent_ms.0).unwrap();
+    assert!(last + 1 >= agent_ms, "{name}: its trace goes to the end: {last} of {agent_ms}");
 
     let tries = trial.path("tries");
     for number in 1..=trial.folder.tries() {
