@@ -70,7 +70,9 @@ async fn an_animated_page_is_drawn_the_same_by_one_browser_and_by_the_next() {
     let litter = "<script>localStorage.x = document.cookie = 'a=b'; caches.open('c'); document.write(localStorage.x)</script>";
     for _ in 0..3 {
         expect(&studio.draw(RenderMode::Html, litter).await, RenderStatus::Rendered);
-        assert!(studio.draw(RenderMode::Html, ANIMATED).await.png == one.png);
+        let again = studio.draw(RenderMode::Html, ANIMATED).await;
+        let record = expect(&again, RenderStatus::Rendered);
+        assert!(again.png == one.png, "{record:?}\n{:?}", one.record);
     }
     assert_eq!(studio.rooms(), 1, "one browser is kept warm");
     studio.close().await;
